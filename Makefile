@@ -18,6 +18,8 @@ CODE := $(wildcard libs services spark_streaming infra tests)
 INTEGRATION := $(wildcard tests/integration tests/consistency)
 SIMULATION := $(wildcard tests/simulation)
 MODELS := $(wildcard tests/models tests/schema_change)
+# What of it there is for a Kafka and a Redis that ask everybody who he is.
+SECURED := $(wildcard $(addprefix tests/integration/,cluster faults infra/test_infra.py kafka redis services spark))
 MATRIX := $(wildcard tests/matrix)
 ISOLATION := $(wildcard tests/isolation)
 NO_SUITES := tests/bench tests/chaos tests/support tests/__pycache__
@@ -37,7 +39,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test test-all check format unit sim isolation models matrix integration up down status bench lock reference compose clean
+.PHONY: help setup tools demo quick quick-tests test test-all check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,8 +75,9 @@ quick-tests: # the same without lint and types
 	@$(PYTEST) -n $(WORKERS) --dist loadfile $(UNIT) tests/simulation/test_stories.py \
 	  $(SLOWER:%=--ignore=%) $(ARGS)
 
-test-all: ## everything, and what is marked long: more faults, the matrix on real parts, pgbench
+test-all: ## everything, what is marked long (more faults, pgbench), and integration in secure mode
 	@$(MAKE) test MARKS=
+	@$(MAKE) integration SECURE=1 MARKS=
 
 check: tools ## lint, format, the order of packages, and strict types
 	@echo "== lint, format, order of packages, types"
@@ -107,9 +110,10 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 	@echo "== $(MATRIX)"
 	@$(PYTEST) -n $(WORKERS) $(MATRIX) $(ARGS)
 
-integration: setup ## tests on real Kafka, Redis and Spark, on free ports
-	@echo "== $(INTEGRATION)"
-	@$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder $(INTEGRATION) $(ARGS)
+integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs)
+	@echo "== $(if $(SECURE),in secure mode: $(SECURED),$(INTEGRATION))"
+	@$(if $(SECURE),LEASEHOLD_TEST_SECURE=1 )$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder \
+	  $(if $(SECURE),$(SECURED),$(INTEGRATION)) $(ARGS)
 
 up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs)
 	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure)
@@ -124,8 +128,14 @@ status: ## which processes of the local cluster run, and where
 bench: setup ## print "metric value unit" lines, measured on real parts (ONLY=commit for one group)
 	@$(PYTHON) -m tests.bench $(if $(ONLY),--only $(ONLY))
 
-lock: ## write requirements.lock anew from pyproject.toml
+lock: ## write the locks anew: Python packages, tools, jars, and images where Docker can ask
 	@infra/lock.sh
+
+sbom: tools ## write what Leasehold is made of into .leasehold/leasehold.cdx.json (CycloneDX)
+	@$(PYTHON) -m infra.sbom
+
+audit: tools ## ask PyPI for known vulnerabilities of the locked packages (error 3: it can't be asked)
+	@$(PYTHON) -m infra.audit "$$(infra/tools.sh)/pip-audit"
 
 reference: tools ## write what the code knows into docs/reference anew
 	@$(PYTHON) -m infra.reference

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from urllib.parse import urlsplit
 
 from infra.local_cluster import LocalCluster
 from infra.ports import LOOPBACK, SQL_PORTS, Ports
@@ -20,6 +21,7 @@ from leasehold.settings.environment import (
     RedisSettings,
     from_environment,
 )
+from leasehold.settings.private_files import make_private_folder
 from leasehold.settings.setting import PORT
 from leasehold.settings.sql_port import PgwireSettings
 
@@ -36,8 +38,9 @@ def cluster_from(environ: dict[str, str], *, secure: bool = False) -> LocalClust
     kafka_port = _loopback_port(
         "LEASEHOLD_KAFKA", from_environment(KafkaSettings, environ).bootstrap
     )
-    redis_url = from_environment(RedisSettings, environ).url
-    redis_port = _loopback_port("LEASEHOLD_REDIS", redis_url.split("//")[1].split("/")[0])
+    # Behind a user's name, in a shell that has read the operator's file of the secure mode.
+    redis = urlsplit(from_environment(RedisSettings, environ).url).netloc.rpartition("@")[2]
+    redis_port = _loopback_port("LEASEHOLD_REDIS", redis)
     try:
         controller = PORT(environ.get(CONTROLLER_VARIABLE) or str(kafka_port + 1))
     except ValueError as error:
@@ -69,13 +72,14 @@ def _say(text: str) -> None:
 
 
 def up(cluster: LocalCluster) -> int:
+    make_private_folder(cluster.data)
     with cluster.processes.exclusively():
         started = cluster.start_all(_say)
     if not started:
         _say("The local cluster is up already; nothing to do.")
     _say(
-        f"Kafka {cluster.bootstrap}, Redis {cluster.redis_url}, dashboard "
-        f"http://{LOOPBACK}:{cluster.ports.dashboard}/, data {cluster.data}; make down ends it."
+        f"Kafka {LOOPBACK}:{cluster.ports.kafka}, Redis {LOOPBACK}:{cluster.ports.redis}, dashboard"
+        f" http://{LOOPBACK}:{cluster.ports.dashboard}/, data {cluster.data}; make down ends it."
     )
     database = cluster.cluster_settings.database
     for port in cluster.ports.sql:
@@ -83,9 +87,15 @@ def up(cluster: LocalCluster) -> int:
             _say(f"SQL: {cluster.secure.psql(port)}")
         else:
             _say(f"SQL: psql -h {LOOPBACK} -p {port} -U leasehold {database}")
-    if cluster.secure is not None:
-        _say(f"Secure mode: for commands by hand first `. {cluster.secure.operator_file}`.")
+    _say_how_to_ask(cluster)
     return 0
+
+
+def _say_how_to_ask(cluster: LocalCluster) -> None:
+    """Say what a shell needs before `leasehold status` and other commands."""
+    if cluster.secure is not None:
+        file = cluster.secure.operator_file
+        _say(f"Secure mode: before leasehold status and other commands by hand: . {file}")
 
 
 def down(cluster: LocalCluster) -> int:
@@ -100,6 +110,7 @@ def status(cluster: LocalCluster) -> int:
     for row in rows:
         state = "ready" if row.ready else "starting" if row.pid else "not running"
         _say(f"{row.name:<12} {state:<12} {row.pid or '-':<8} {row.log}")
+    _say_how_to_ask(cluster)
     return 0 if all(row.ready for row in rows) else 3
 
 

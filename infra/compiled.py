@@ -62,6 +62,7 @@ MODULES: Final = (
     *("replication/node.py", "replication/outcomes.py", "replication/master/request_queue.py"),
     *("replication/acknowledging.py", "replication/unanswered.py", "replication/upkeep.py"),
     *("catalog/catalog.py", "catalog/overlay.py", "rows/index_entries.py"),
+    *("catalog/references.py", "adapters/sqlite/read_catalog.py"),
     *("rows/key_values.py", "values/types.py", "values/storage.py"),
     *("adapters/os/clock.py", "node/kafka_node.py", "adapters/kafka/reader.py"),
     *("node/kafka_driver.py", "node/log_intake.py", "node/node_topics.py", "node/runner.py"),

@@ -1,7 +1,9 @@
-"""Writes docker-compose.yml from infra/deployment.py: `python -m infra.compose`.
+"""Writes docker-compose.yml and docker-compose.secure.yml from infra/deployment.py: `python -m
+infra.compose`.
 
-The committed file is never edited by hand; a test fails if it is not what this module writes, and
-checks it against the Compose specification's schema.
+The committed files are never edited by hand; a test fails if they are not what this module writes,
+and checks them against the Compose specification's schema. The images of others are held to the
+digests of infra/images.lock, in the Dockerfiles, too.
 """
 
 from __future__ import annotations
@@ -15,17 +17,18 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from infra.deployment import KAFKA, REDIS, SERVICES, TOPICS, Service
+from infra.image_lock import locked_images, pinned, pinned_dockerfiles
 from infra.kafka.settings import as_container_environment, broker_settings, jvm_options
-from infra.ports import SQL_PORTS
+from infra.ports import KAFKA_PORT, REDIS_PORT, SQL_PORT, SQL_PORTS
 from infra.redis.server import server_settings
+from infra.secure.compose import HEAD as SECURE_HEAD
+from infra.secure.compose import secure_file
 from leasehold.settings.environment import ClusterSettings
 
 FILE = Path(__file__).resolve().parent.parent / "docker-compose.yml"
+SECURE_FILE = FILE.with_name("docker-compose.secure.yml")
 KAFKA_IMAGE = "apache/kafka:4.2.0"
 REDIS_IMAGE = "redis:7.4-bookworm"
-KAFKA_PORT = 9092
-REDIS_PORT = 6379
-SQL_PORT = 5432
 READY_FOLDER = "/run/leasehold"
 READY_FILE = f"{READY_FOLDER}/ready"
 DATA = "/var/lib/leasehold"
@@ -104,6 +107,7 @@ PASSED_TO_SQL = (
     "LEASEHOLD_SQL_TLS_CERT",
     "LEASEHOLD_SQL_TLS_KEY",
     "LEASEHOLD_SQL_TLS_CLIENT_CA",
+    "LEASEHOLD_SQL_TLS_CRL_FILE",
     "LEASEHOLD_SQL_TLS_CLIENTCERT",
     "LEASEHOLD_SQL_AUTH",
 )
@@ -137,13 +141,21 @@ def compose_file() -> dict[str, Any]:
 
 
 def render() -> str:
+    return HEAD + as_yaml(compose_file())
+
+
+def render_secure() -> str:
+    return SECURE_HEAD + as_yaml(secure_file(compose_file()))
+
+
+def as_yaml(described: dict[str, Any]) -> str:
     yaml = YAML()
     yaml.default_flow_style = False
-    yaml.width = 100
+    yaml.width = 120
     yaml.indent(mapping=2, sequence=4, offset=2)
     text = io.StringIO()
-    yaml.dump(compose_file(), text)
-    return HEAD + text.getvalue()
+    yaml.dump(described, text)
+    return text.getvalue()
 
 
 def _kafka() -> dict[str, Any]:
@@ -160,7 +172,7 @@ def _kafka() -> dict[str, Any]:
     }
     check = "/opt/kafka/bin/kafka-broker-api-versions.sh --bootstrap-server "
     return {
-        "image": KAFKA_IMAGE,
+        "image": pinned(KAFKA_IMAGE, locked_images()),
         "environment": {
             **as_container_environment(settings),
             # Unless it is set, Kafka's scripts choose a collector of their own by the second one.
@@ -182,7 +194,7 @@ def _redis() -> dict[str, Any]:
     for name, value in server_settings().items():
         command += [f"--{name}", value]
     return {
-        "image": REDIS_IMAGE,
+        "image": pinned(REDIS_IMAGE, locked_images()),
         "command": command,
         "ports": ["127.0.0.1:16379:6379"],
         "volumes": [f"{REDIS}:/data"],
@@ -298,8 +310,13 @@ def _check(command: str, start: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    FILE.write_text(render(), encoding="utf-8")
-    print(f"compose: wrote {FILE.name}")
+    written = {FILE: render(), SECURE_FILE: render_secure()}
+    for file, text in written.items():
+        file.write_text(text, encoding="utf-8")
+        print(f"compose: wrote {file.name}")
+    for file, text in pinned_dockerfiles(locked_images()).items():
+        file.write_text(text, encoding="utf-8")
+        print(f"compose: pinned the images of {file.name}")
     return 0
 
 

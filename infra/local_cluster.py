@@ -81,7 +81,7 @@ class LocalCluster:
         lasting: bool = False,
         kafka_options: Sequence[str] | None = None,
         broker_settings: Mapping[str, str] | None = None,
-        secure: bool = False,
+        secure: bool | SecureMode = False,
     ) -> None:
         """Describe a cluster; nothing is started yet.
 
@@ -90,7 +90,8 @@ class LocalCluster:
         `lasting`: it stays up for more than some minutes (`Broker`). `kafka_options`: of the
         broker's JVM, instead of its class archive. `broker_settings`: replace or join the broker's
         own. `secure`: everybody has a user with the rights of his kind, and all goes by TLS
-        (`secure/mode.py`); so it is in any case where the data are of such a cluster.
+        (`secure/mode.py`), whose secrets may be given; so it is in any case where the data are of
+        such a cluster.
         """
         self.data = data.absolute()
         self.ports = ports
@@ -98,8 +99,11 @@ class LocalCluster:
         self.processes = Processes(self.data / "run", self.data / "log")
         self._environ = dict(os.environ if environ is None else environ)
         self.secure: SecureMode | None = None
-        if secure or SecureMode.is_in(self.data):
+        if isinstance(secure, SecureMode):
+            self.secure = secure
+        elif secure or SecureMode.is_in(self.data):
             self.secure = SecureMode(self.data, ports, self.cluster_settings.database)
+        if self.secure is not None:
             broker_settings = {**self.secure.broker_settings(), **(broker_settings or {})}
         archive = ClassArchives().java_options(KAFKA)
         self._broker = Broker(
@@ -187,7 +191,7 @@ class LocalCluster:
         return {
             **inherited,
             "PYTHONUNBUFFERED": "1",
-            **self._addresses(name),
+            **self.addresses(name),
             "LEASEHOLD_DATA": str(self.data),
             "LEASEHOLD_DASHBOARD_PORT": str(self.ports.dashboard),
             "LEASEHOLD_SPARK_JARS": str(SPARK_JARS),
@@ -197,7 +201,7 @@ class LocalCluster:
             **own,
         }
 
-    def _addresses(self, name: str) -> dict[str, str]:
+    def addresses(self, name: str) -> dict[str, str]:
         """Return where the servers are; in secure mode also who comes to them, and by what."""
         if self.secure is not None:
             return self.secure.environment(name, self.services.get(name))
@@ -375,7 +379,7 @@ class LocalCluster:
         except ProcessFailure as error:
             raise self._explained(KAFKA, str(error)) from None
         if self.secure is not None:
-            self.secure.give_rights()
+            self.secure.give_users()
 
     def _wait_for_redis(self) -> None:
         try:

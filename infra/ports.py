@@ -9,6 +9,11 @@ from dataclasses import dataclass
 LOOPBACK = "127.0.0.1"
 SQL_PORTS = (54331, 54332, 54333)
 
+# In containers, which have addresses of their own.
+KAFKA_PORT = 9092
+REDIS_PORT = 6379
+SQL_PORT = 5432
+
 # Below the range from which systems give ports to outgoing connections (Linux: from 32768), so that
 # a port found free is not taken by one of those before its server binds it.
 _LOWEST = 18000

@@ -13,12 +13,12 @@ from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.errors import BusUnavailable, LogStopped
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.topics import Topics
+from leasehold.replication.changefeed import job_of_key
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.log_users import LogUsers
 
 log: Final = logging.getLogger(__name__)
 
-JOB_PREFIX: Final = b"job/"
 RECORDS_MAX: Final = 500
 
 
@@ -65,11 +65,12 @@ class JobsReader:
         return []
 
     def _take(self, key: bytes, value: bytes | None) -> bool:
-        if not key.startswith(JOB_PREFIX):
+        job_id = job_of_key(key)
+        if job_id is None:
             return False  # progress, ours and others'
         try:
             if value is None:
-                return self.jobs.pop(int(key.removeprefix(JOB_PREFIX)), None) is not None
+                return self.jobs.pop(job_id, None) is not None
             event = self._codec.decode_as(JobEvent, value)
             self.jobs[event.job_id] = job_from_wire(event.body)
             self.users = self.users.after(event.lsn, event.commit_us)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from leasehold.adapters.kafka.whole_topic import read_compacted
-from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.descriptor import Descriptor, read_descriptor
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.events import VersionEvent
 from leasehold.pipeline.facts import (
@@ -83,7 +83,7 @@ class Validation(RunThread):
             # Other tables stay as they are while the job runs (D9); one not told of is harmless.
             others = {side.table_id for side in sides} - {descriptor.table_id}
             told = (self._event(events, table_id) for table_id in sorted(others))
-            parents = [from_wire(event.body) for event in told if event is not None]
+            parents = [read_descriptor(event.body) for event in told if event is not None]
             extractors = partial(make_extractors, descriptor, sides, sources, parents)
             counted = {
                 (side.element_id, side.parent)
@@ -120,7 +120,7 @@ class Validation(RunThread):
 
     def _descriptor(self, events: Mapping[bytes, bytes]) -> Descriptor:
         """Return the table as the job's step has published it: that event was before the job's.
-        Raises RunStopped when the table has moved on, BusUnavailable."""
+        Raises RunStopped when the table has moved on, BusUnavailable, MalformedRequest."""
         wanted = self._job.versions[self._job.table_id]
         event = self._event(events, self._job.table_id)
         if event is None or event.version < wanted:
@@ -130,7 +130,7 @@ class Validation(RunThread):
             )
         if event.version > wanted:
             raise RunStopped
-        return from_wire(event.body)
+        return read_descriptor(event.body)
 
     # ------------------------------------------------------------ images → facts
 

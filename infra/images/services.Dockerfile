@@ -1,6 +1,6 @@
 # Every service but the Spark driver. Build from the repository's root:
 #   docker build -f infra/images/services.Dockerfile .
-FROM python:3.11-slim-bookworm AS interpreted
+FROM python:3.11-slim-bookworm@sha256:0bee7276f83efd4a1ee05bbbf4281d95ed28e079220a9457f25a93e3f1e3c31b AS interpreted
 
 WORKDIR /opt/leasehold
 COPY requirements.lock ./

@@ -1,12 +1,12 @@
 # The Spark driver: Python, a Java runtime, and the four Kafka jars of infra/spark/pom.xml. Build
 # from the repository's root: docker build -f infra/images/spark.Dockerfile .
-FROM maven:3.9-eclipse-temurin-17 AS jars
+FROM maven:3.9-eclipse-temurin-17@sha256:42a3ac393abbc64dae6c96703e5ead2e921fe9103371ac58b5b404b0d6a26502 AS jars
 COPY infra/spark/pom.xml infra/spark/jars.sha256 /build/
 RUN mvn --batch-mode --quiet --strict-checksums --file /build/pom.xml \
       dependency:copy-dependencies -DoutputDirectory=/jars \
     && cd /jars && sha256sum --check --quiet --strict /build/jars.sha256
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11-slim-bookworm@sha256:0bee7276f83efd4a1ee05bbbf4281d95ed28e079220a9457f25a93e3f1e3c31b
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
     && rm -rf /var/lib/apt/lists/*

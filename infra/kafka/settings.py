@@ -82,5 +82,9 @@ def as_properties(settings: Mapping[str, str]) -> str:
 
 
 def as_container_environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """The official image's spelling: KAFKA_ and the name in capitals, dots as underscores."""
-    return {f"KAFKA_{name.upper().replace('.', '_')}": value for name, value in settings.items()}
+    """The official image's spelling: KAFKA_ and the name in capitals, a dot as an underscore, and
+    as three of them a hyphen."""
+    return {
+        f"KAFKA_{name.upper().replace('-', '___').replace('.', '_')}": value
+        for name, value in settings.items()
+    }

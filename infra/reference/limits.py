@@ -99,6 +99,12 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
         (
             Limit("keys of one table", "read_set.KEYS_MAX", "", "the whole table counts"),
             Limit("ranges of one table", "read_set.RANGES_MAX", "", "the whole table counts"),
+            Limit(
+                "steps of SQLite that look through all ranges of a request; of an index ten each",
+                "read_set.LOOKED_STEPS_MAX",
+                "",
+                "the whole table counts",
+            ),
             Limit("values of a list, each a key", "reads.LISTED_MAX"),
             Limit("keys that other tables' rows name", "LOOKED_UP_MAX"),
         ),
@@ -201,7 +207,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             ),
             Limit("portals of a connection", "limits.Limits.portals_max"),
             Limit(
-                "their values together",
+                "their values together, of the memory of all statements",
                 "limits.Limits.portal_values_bytes_max",
                 "bytes",
                 "53400",
@@ -226,6 +232,11 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("coherency lease", "coherency.CoherencySettings.duration_ms", "ms"),
             Limit(
                 "silence after which a standby bids", "election.ElectionSettings.timeout_ms", "ms"
+            ),
+            Limit(
+                "keeping of the log for a copy of a store that was taken or given up",
+                "truncation.TruncationSettings.copy_away_ms",
+                "ms",
             ),
             Limit(
                 "absence after which a node begins from a snapshot",

@@ -4,6 +4,7 @@ for."""
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,7 +17,6 @@ DAYS: Final = 365
 RENEWED_BEFORE_S: Final = 30 * 86_400
 OPENSSL_TIMEOUT_S: Final = 60
 _KEY: Final = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-_NAMES: Final = "subjectAltName=DNS:localhost,IP:127.0.0.1"
 
 
 class Certificate(NamedTuple):
@@ -28,21 +28,11 @@ class Certificate(NamedTuple):
 class Authority:
     """An authority whose files stand in `folder`, with the certificates that it has signed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, hosts: Sequence[str] = ()) -> None:
+        """Sign for this machine's loopback, and for `hosts`."""
         self._folder = folder
-
-    @property
-    def file(self) -> Path:
-        """What everybody trusts."""
-        return self._named(AUTHORITY).cert
-
-    def certificate(self, name: str) -> Certificate:
-        """Return the files of a listener's or a client's certificate."""
-        return self._named(name)
-
-    def with_key(self, name: str) -> Path:
-        """Return a file that has the certificate behind its key, as Kafka's broker takes them."""
-        return self._folder / f"{name}.both.pem"
+        names = ("IP:127.0.0.1", *(f"DNS:{name}" for name in ("localhost", *hosts)))
+        self._names = f"subjectAltName={','.join(names)}"
 
     def make(self, name: str) -> None:
         """Make a certificate where there is none that is good for another month. Raises
@@ -51,9 +41,9 @@ class Authority:
         if not _is_good(made):
             issuer = self._authority()
             signed = ("-CA", str(issuer.cert), "-CAkey", str(issuer.key))
-            leaf = ("-addext", "basicConstraints=critical,CA:FALSE", "-addext", _NAMES)
+            leaf = ("-addext", "basicConstraints=critical,CA:FALSE", "-addext", self._names)
             _make(made, name, DAYS, *signed, *leaf)
-        both = self.with_key(name)
+        both = self._folder / f"{name}.both.pem"
         make_private_file(both)
         both.write_text(made.key.read_text("ascii") + made.cert.read_text("ascii"), "ascii")
 

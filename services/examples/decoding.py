@@ -98,6 +98,19 @@ def named_key(event: Event, key: list[Any]) -> dict[str, Any]:
     return dict(zip((names[e] for e in event["primary_key"]), key, strict=True))
 
 
+def _event_of(value: bytes) -> Event | None:
+    try:
+        event = json.loads(value)
+        numbers = event["table_id"], event["version"]
+        texts = event["table"], event["state"], event["former_name"] or ""
+        listed = event["elements"], event["primary_key"]
+        told = event["diff"] is None or isinstance(event["diff"]["words"], list)
+    except Exception:  # noqa: BLE001 - whatever it is: nobody can read these bytes
+        return None
+    good = told and all(type(n) is int for n in numbers) and all(type(t) is str for t in texts)
+    return event if good and all(type(each) is list for each in listed) else None
+
+
 class VersionBook:
     """The versions heard of, and how a record is decoded with them."""
 
@@ -105,9 +118,12 @@ class VersionBook:
         self._events: dict[tuple[int, int], Event] = {}
         self._newest: dict[int, Event] = {}
 
-    def learn(self, value: bytes) -> Event:
-        """Take an event; one that comes again changes nothing."""
-        event: Event = json.loads(value)
+    def learn(self, value: bytes | None) -> Event | None:
+        """Take an event; one that comes again changes nothing. None for what is no event, of
+        whomever: the others are as good without it."""
+        event = _event_of(value or b"")
+        if event is None:
+            return None
         table_id, version = event["table_id"], event["version"]
         self._events[table_id, version] = event
         known = self._newest.get(table_id)
@@ -126,7 +142,14 @@ class VersionBook:
 
     def decode(self, table_id: int, record: RowRecord) -> dict[str, Any] | None:
         """What changed, under the version that its image names; None while that version has not
-        been heard of. Never another one: its columns may be other columns."""
+        been heard of. Never another one: its columns may be other columns. Of a record that is no
+        row of the table, of whomever, the reason why."""
+        try:
+            return self._decoded(table_id, record)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next row does not wait
+            return {"unreadable": f"{type(error).__name__}: {str(error)[:200]}"}
+
+    def _decoded(self, table_id: int, record: RowRecord) -> dict[str, Any] | None:
         key = msgpack.unpackb(record.key)
         if record.value is None:
             # Key columns are the same in every version, and a deleted row has no others.

@@ -69,7 +69,9 @@ class Versions:
             while not to_the_end or await consumer.position(self._history) < ends[self._history]:
                 for records in (await consumer.getmany(timeout_ms=500)).values():
                     for record in records:
-                        yield self.book.learn(record.value)
+                        event = self.book.learn(record.value)
+                        if event is not None:
+                            yield event
 
 
 def follower(

@@ -77,10 +77,8 @@ class Follower:
             self._take_row(message)
 
     def _take_version(self, message: KafkaMessage) -> None:
-        value = message.value()
-        assert value is not None, "a history is never cleaned up"
-        event = self._book.learn(value)
-        if self._table in (event["table"], event["former_name"]):
+        event = self._book.learn(message.value())
+        if event is not None and self._table in (event["table"], event["former_name"]):
             changed = event["diff"]["words"] if event["diff"] else []
             tell({"table": event["table"], "version": event["version"], "changed": changed})
         self._follow_rows()

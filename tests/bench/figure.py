@@ -46,6 +46,14 @@ TARGETS: Final = {
     "wire_read_p50": Target(300, at_most=True),
     "wire_read_rate": Target(8_000, at_most=False),
     "wire_update_rate": Target(3_000, at_most=False),
+    "create_table_p99_2000": Target(30, at_most=True),
+    "tables_write_p99_ratio_2000": Target(2, at_most=True),
+    "status_took_2000": Target(1_000, at_most=True),
+    "jobs_took_2000": Target(1_000, at_most=True),
+    "versions_took_2000": Target(1_000, at_most=True),
+    "leases_took_2000": Target(1_000, at_most=True),
+    "connect_took_2000": Target(1_000, at_most=True),
+    "idle_cpu_2000": Target(0.2, at_most=True),
 }
 
 

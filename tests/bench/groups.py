@@ -17,6 +17,7 @@ from tests.bench import (
     sessions,
     stall_postgres,
     step,
+    tables,
     takeover,
     wire,
 )
@@ -101,7 +102,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         for of in ("", "_pg")
         for each in (
             *("read_p50", "update_p50"),
-            *(f"{name}_{what}" for name in ("read", "update") for what in neighbours.BESIDE),
+            *(f"{name}_{what}" for name in ("read", "update") for what in neighbours.FIGURES),
         )
     ),
     "read": (
@@ -109,6 +110,10 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         *("embedded_point_read", "embedded_range_read"),
     ),
     "takeover": ("takeover",),
+    "tables": (
+        *(f"{metric}_{size}" for size in tables.SIZES for metric in tables.METRICS),
+        *tables.PER_TABLE,
+    ),
 }
 """Group → its metrics, in the order in which they are printed."""
 
@@ -126,6 +131,7 @@ _ALONE: Final = {
     "lock": lock.measure,
     "wire": wire.measure,
     "neighbours": neighbours.measure,
+    "tables": tables.measure,
 }
 _ON_ROWS: Final = {"index": measure_index, "menu": measure_menu, "stall": measure_stall}
 

@@ -1,5 +1,6 @@
 """Group neighbours: a point read and an UPDATE beside clients of the same node whose statements
-compute without an end, and the same on a PostgreSQL in the same run.
+compute without an end, or are planned anew each time, or read whole tables; and the same on a
+PostgreSQL in the same run.
 
 ⚠ The clients are processes of their own on the same processors, PostgreSQL's servers likewise: what
 is compared are ratios, each server's beside to its own alone.
@@ -7,73 +8,68 @@ is compared are ratios, each server's beside to its own alone.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.bench import wire
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure, percentile
-from tests.bench.postgres import connected, postgres
-from tests.bench.stand import BenchFailure, replicants, say, stand
-from tests.bench.wire import ROWS, Server, run_script
+from tests.bench.pgbench import Server, both_servers, run_script
+from tests.bench.postgres import connected
+from tests.bench.stand import say
 
 READERS: Final = 32
 TABLE: Final = "CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL, note text)"
-FILL: Final = f"INSERT INTO t SELECT g, 0, 'note ' || g FROM generate_series(1, {ROWS}) AS g"
+FILL: Final = f"INSERT INTO t SELECT g, 0, 'note ' || g FROM generate_series(1, {wire.ROWS}) AS g"
 SCRIPTS: Final = {
-    "read": f"\\set id random(1, {ROWS})\nSELECT v FROM t WHERE id = :id;\n",
-    "update": f"\\set id random(1, {ROWS})\nUPDATE t SET v = v + 1 WHERE id = :id;\n",
+    "read": wire.SCRIPTS["read"],
+    "update": wire.SCRIPTS["update"],
     "compute": "SELECT count(*) FROM generate_series(1, 100000000) AS g"
     " WHERE md5(g::text) = 'x';\n",
+    "plan": "\\set n random(1, 1000000000)\n"
+    "SELECT a.v + :n, b.note FROM t AS a JOIN t AS b ON b.id = a.v WHERE a.id = :n AND b.v < :n;\n",
+    "stream": "SELECT * FROM t;\n",
 }
-BESIDE: Final = ("p50_beside", "p99_beside", "ratio")
+BESIDE: Final = {"compute": "", "plan": "_plan", "stream": "_stream"}
+"""The scripts of neighbours, and what figures beside them end with."""
+FIGURES: Final = tuple(
+    f"{what}{of}" for of in BESIDE.values() for what in ("p50_beside", "p99_beside", "ratio")
+)
 END_S: Final = 20.0
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    if shutil.which("pgbench") is None:
-        raise BenchFailure("pgbench is not installed (apt install postgresql-client)")
-    names = replicants(settings.replicants)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-beside-")))
-        for name, text in SCRIPTS.items():
-            (folder / f"{name}.sql").write_text(text)
-        where = stack.enter_context(stand(["m1", *names]))
-        database = where.settings.cluster.database
-        servers = [Server("", where.cluster.ports.sql[0], database, "leasehold")]
-        beside = stack.enter_context(postgres())
-        if beside is not None:
-            servers.append(Server("_pg", beside, "postgres", "postgres"))
-        for server in servers:
+    with both_servers(settings, SCRIPTS) as made:
+        for server in made.servers:
             with connected(server.port, server.database, server.user) as client:
                 client.execute(TABLE)
                 client.execute(FILL)
             found: dict[str, float] = {}
             for name in ("read", "update"):
-                alone = run_script(where, server, folder, name, 1, settings.seconds)
+                alone = run_script(made.where, server, made.folder, name, 1, settings.seconds)
                 found[name] = percentile(alone.took_us, 0.5)
                 yield Figure(f"neighbours_{name}_p50{server.suffix}", found[name], "µs")
-            say(f"{READERS} clients that compute")
-            with _computing(server, folder):
-                for name in ("read", "update"):
-                    run = run_script(where, server, folder, name, 1, settings.seconds)
-                    p50 = percentile(run.took_us, 0.5)
-                    yield Figure(f"neighbours_{name}_p50_beside{server.suffix}", p50, "µs")
-                    p99 = percentile(run.took_us, 0.99)
-                    yield Figure(f"neighbours_{name}_p99_beside{server.suffix}", p99, "µs")
-                    ratio = p50 / found[name]
-                    yield Figure(f"neighbours_{name}_ratio{server.suffix}", ratio, "×")
+            for script, of in BESIDE.items():
+                end = of + server.suffix
+                say(f"{READERS} clients of {script}")
+                with _neighbours(server, made.folder, script):
+                    for name in ("read", "update"):
+                        run = run_script(made.where, server, made.folder, name, 1, settings.seconds)
+                        p50 = percentile(run.took_us, 0.5)
+                        yield Figure(f"neighbours_{name}_p50_beside{end}", p50, "µs")
+                        p99 = percentile(run.took_us, 0.99)
+                        yield Figure(f"neighbours_{name}_p99_beside{end}", p99, "µs")
+                        yield Figure(f"neighbours_{name}_ratio{end}", p50 / found[name], "×")
 
 
 @contextmanager
-def _computing(server: Server, folder: Path) -> Iterator[None]:
-    """Let clients compute for as long as the block lasts."""
+def _neighbours(server: Server, folder: Path, script: str) -> Iterator[None]:
+    """Let clients run that script for as long as the block lasts."""
     command = ["pgbench", "-n", "-h", "127.0.0.1", "-p", str(server.port), "-U", server.user]
-    command += ["-c", str(READERS), "-j", "1", "-T", "3600", "-f", str(folder / "compute.sql")]
+    command += ["-c", str(READERS), "-j", "1", "-T", "3600", "-f", str(folder / f"{script}.sql")]
     clients = subprocess.Popen(
         [*command, server.database],
         stdout=subprocess.DEVNULL,

@@ -6,19 +6,15 @@ is in a log of its own, so that percentiles are of all of them. The two servers 
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from tests.bench.bench_settings import BenchSettings
-from tests.bench.cpu import cpu_times, per_unit
 from tests.bench.figure import Figure, percentile
-from tests.bench.postgres import connected, postgres
-from tests.bench.stand import BenchFailure, Stand, replicants, say, stand
+from tests.bench.pgbench import Server, both_servers, run_script
+from tests.bench.postgres import connected
+from tests.bench.stand import Stand, say
 
 CLIENTS: Final = 16
 ROWS: Final = 10_000
@@ -26,8 +22,6 @@ BRANCHES: Final = 16
 TELLERS: Final = 10 * BRANCHES
 ACCOUNTS: Final = 50_000
 ROWS_A_STATEMENT: Final = 5_000
-WARM_UP_S: Final = 3
-TRIES_MAX: Final = 100
 TABLES: Final = (
     "CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL, note text)",
     "CREATE TABLE branches (bid int PRIMARY KEY, bbalance int NOT NULL)",
@@ -65,42 +59,11 @@ END;
 }
 
 
-class Server(NamedTuple):
-    """`suffix` of its metrics; `processes` of the stand that work for it."""
-
-    suffix: str
-    port: int
-    database: str
-    user: str
-    processes: tuple[str, ...] = ()
-
-
-class Run(NamedTuple):
-    """Of one pgbench: transactions per second, each one's time."""
-
-    rate: float
-    took_us: list[int]
-
-
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    if shutil.which("pgbench") is None:
-        raise BenchFailure("pgbench is not installed (apt install postgresql-client)")
-    names = replicants(settings.replicants)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-wire-")))
-        for name, text in SCRIPTS.items():
-            (folder / f"{name}.sql").write_text(text)
-        where = stack.enter_context(stand(["m1", *names]))
-        database = where.settings.cluster.database
-        servers = [
-            Server("", where.cluster.ports.sql[0], database, "leasehold", ("kafka", "m1", *names))
-        ]
-        beside = stack.enter_context(postgres())
-        if beside is not None:
-            servers.append(Server("_pg", beside, "postgres", "postgres"))
-        for server in servers:
+    with both_servers(settings, SCRIPTS) as made:
+        for server in made.servers:
             _backfill(server)
-        yield from _figures(where, servers, folder, settings.seconds)
+        yield from _figures(made.where, made.servers, made.folder, settings.seconds)
 
 
 def _figures(where: Stand, servers: list[Server], folder: Path, seconds: int) -> Iterator[Figure]:
@@ -133,40 +96,3 @@ def _backfill(server: Server) -> None:
                 )
         if server.suffix:
             connection.execute("VACUUM ANALYZE")
-
-
-def run_script(
-    where: Stand, server: Server, folder: Path, script: str, clients: int, seconds: int
-) -> Run:
-    """Return what clients of `script` did in so many seconds. Raises BenchFailure when one of their
-    transactions failed for good."""
-    say(f"{script}{server.suffix}: {clients} clients for {WARM_UP_S} + {seconds} s")
-    _pgbench(server, folder, script, clients, WARM_UP_S)
-    before = cpu_times(where.cluster, server.processes)
-    took_us = _pgbench(server, folder, script, clients, seconds)
-    after = cpu_times(where.cluster, server.processes)
-    if server.processes:
-        spent = per_unit(before, after, len(took_us))
-        say(f"processor time per transaction, µs: {spent}")
-    return Run(len(took_us) / seconds, took_us)
-
-
-def _pgbench(server: Server, folder: Path, script: str, clients: int, seconds: int) -> list[int]:
-    """Each transaction's time in µs."""
-    with tempfile.TemporaryDirectory(dir=folder) as logs:
-        command = ["pgbench", "-h", "127.0.0.1", "-p", str(server.port), "-U", server.user]
-        command += ["-n", "-M", "prepared", "-f", str(folder / f"{script}.sql")]
-        command += ["-c", str(clients), "-j", "1", "-T", str(seconds)]
-        command += ["--max-tries", str(TRIES_MAX), "-l", "--log-prefix", f"{logs}/of"]
-        done = subprocess.run(
-            [*command, server.database], capture_output=True, text=True, check=False
-        )
-        took = [
-            line.split()[2]
-            for path in Path(logs).iterdir()
-            for line in path.read_text().splitlines()
-        ]
-    failed = took.count("failed") + took.count("skipped")
-    if done.returncode or failed or not took:
-        raise BenchFailure(f"pgbench {script}: {failed} transactions failed; {done.stderr}")
-    return list(map(int, took))

@@ -17,12 +17,15 @@ from xdist.scheduler import LoadFileScheduling
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from leasehold import ChangeProducer, Replica, open_replica
+from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.redis import connection
 from leasehold.admin.watch import ClusterWatch
 from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
+from leasehold.settings.environment import KafkaSettings, RedisSettings
 from tests.support.cluster.redis_server import RedisServer, redis_in
-from tests.support.cluster.system_cluster import Beside, a_database, named, settings_of
+from tests.support.cluster.secure_suite import secrets_of, settings_of_superuser
+from tests.support.cluster.system_cluster import Beside, a_database, settings_of
 from tests.support.cluster.system_load import STEADY_S, Load
 
 PACKAGES: Final = {made.parent.name for made in Path(__file__).parent.rglob("__init__.py")}
@@ -83,7 +86,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A cluster without services of its own; servers in it are started when first asked for."""
     folder = tmp_path_factory.mktemp("servers")
-    with LocalCluster(folder, Ports.free(), services=()) as cluster:
+    ports = Ports.free()
+    secure = secrets_of(folder, ports)
+    with LocalCluster(folder, ports, services=(), secure=secure) as cluster:
         yield cluster
 
 
@@ -94,17 +99,18 @@ def beside(servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> B
 
 
 @pytest.fixture(scope="session")
-def kafka(servers: LocalCluster) -> str:
-    """host:port of a broker that serves producers, groups and transactions."""
+def kafka(servers: LocalCluster) -> KafkaSettings:
+    """A broker that serves producers, groups and transactions, as who may do everything there."""
     servers.start_kafka()
-    return servers.bootstrap
+    return servers.kafka_settings
 
 
 @pytest.fixture(scope="session")
-def redis_url(servers: LocalCluster) -> str:
-    """URL of an empty Redis. Tests share it: use keys of a database of your own."""
+def redis_settings(servers: LocalCluster) -> RedisSettings:
+    """An empty Redis, as who may do everything there. Tests share it: use keys of a database of
+    your own."""
     servers.start_redis()
-    return servers.redis_url
+    return settings_of_superuser(servers)
 
 
 @pytest.fixture
@@ -117,11 +123,11 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisSer
 
 
 @pytest.fixture
-def database(kafka: str, servers: LocalCluster) -> str:
+def database(kafka: KafkaSettings, servers: LocalCluster) -> str:
     """A database name that no other test has, with its topics created."""
     name = a_database()
-    assert servers.bootstrap == kafka
-    servers.create_topics(name)
+    assert servers.kafka_settings == kafka
+    ensure_topics(kafka, Topics(name).all_static())
     return name
 
 
@@ -140,27 +146,28 @@ def settings(cluster: LocalCluster) -> ClientSettings:
 
 
 @pytest.fixture(scope="module")
-def watch(settings: ClientSettings) -> Iterator[ClusterWatch]:
-    with ClusterWatch(settings) as made:
+def watch(cluster: LocalCluster) -> Iterator[ClusterWatch]:
+    with ClusterWatch(settings_of(cluster, "watcher")) as made:
         made.first_look(30)
         yield made
 
 
 @pytest.fixture(scope="module")
-def producer(settings: ClientSettings) -> Iterator[ChangeProducer]:
-    with ChangeProducer(settings) as made:
+def producer(cluster: LocalCluster) -> Iterator[ChangeProducer]:
+    with ChangeProducer(settings_of(cluster, "producer")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def replica(settings: ClientSettings) -> Iterator[Replica]:
-    with open_replica(named(settings, "embedded")) as made:
+def replica(cluster: LocalCluster) -> Iterator[Replica]:
+    with open_replica(settings_of(cluster, "embedded")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def load(request: pytest.FixtureRequest, settings: ClientSettings) -> Iterator[Load]:
+def load(request: pytest.FixtureRequest, cluster: LocalCluster) -> Iterator[Load]:
     """Steady writers on the counters of the module's KEYS, which go on through every test of it."""
+    settings = settings_of(cluster, "writer")
     with Load(settings, "t", request.module.KEYS, pace_s=STEADY_S) as made:
         made.more(50)
         yield made

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.adapters.codec.request_encoding import encode_request
+from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
@@ -151,6 +152,12 @@ class StageNode:
         return store.memory.temp
 
     @property
+    def pool(self) -> MemoryPool:
+        store = self._node.store
+        assert isinstance(store, SqliteStore)
+        return store.memory.pool
+
+    @property
     def _running(self) -> Node:
         assert self._node.node is not None, "it is up"
         return self._node.node
@@ -213,6 +220,9 @@ class StageNode:
 
     def is_settled(self) -> bool:
         return bool(self._node.store.position().lsn >= self._running.position.lsn)
+
+    def sees_below(self, lsn: int) -> bool:
+        return bool(self._running.sees_below(lsn))
 
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
         for _ in range(int(timeout_s * 1_000)):

@@ -65,16 +65,11 @@ def letters(stage: SqlStage) -> list[DeadLetter]:
 
 
 @pytest.mark.parametrize(
-    "sql", ["add column c bigint default 5", "add column c uuid default gen_random_uuid()"]
-)
-@pytest.mark.parametrize(
     "keys", [(({"a": 1},),), ((),), ((2**63,),), ((1, 2),), ((1,), ([1],))], ids=repr
 )
-def test_keys_that_no_row_can_have_are_passed_over(
-    stage: SqlStage, keys: tuple[Any, ...], sql: str
-) -> None:
+def test_keys_that_no_row_can_have_are_passed_over(stage: SqlStage, keys: tuple[Any, ...]) -> None:
     """Of the running job, so that they are looked at."""
-    stage.ask({"sql": f"alter table t {sql}"})
+    stage.ask({"sql": "alter table t add column c uuid default gen_random_uuid()"})
     job = reach(stage, Phase.BACKFILLING)
     table = job.table_id
     put(stage, Chunk(job.job_id, job.run, table, job.versions[table], job.element_id, keys))

@@ -34,6 +34,7 @@ _KEYS: Final = {
     "ends",
     "fill",
     "like",
+    "older",
     "outcome",
     "point",
     "rekeyed",
@@ -169,6 +170,8 @@ class Definition:
     like: str = ""
     """The item that takes a way as this one does: faults that have nothing to do with rows are met
     there, at every place."""
+    older: bool = False
+    """Whether a node is there whose release knows of no change without a fill."""
 
     @property
     def request(self) -> dict[str, Any]:
@@ -245,6 +248,7 @@ def read(name: str) -> Definition:
         cascades=Cascades(**item["cascades"]) if "cascades" in item else None,
         anew=item.get("anew", 0),
         like=item.get("like", ""),
+        older=item.get("older", False),
     )
 
 

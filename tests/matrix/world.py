@@ -112,7 +112,7 @@ class World(Stage):
         self._entered = False
         self._visited: set[Place] = set()
         self._stood: dict[int, Place | None] = {}  # by offset of the log: before that record
-        super().__init__(**QUICK)
+        super().__init__(**QUICK, older=("r2",) if definition.older else ())
         for part in (self.cluster.backfill, self.cluster.retry):
             part._hops = CalmPipeline()
         self._made()

@@ -162,7 +162,6 @@ class Jobs:
         changes = deepcopy(kept, memo)
         changes._catalog = changes.coordinator._catalog = catalog
         changes.coordinator.ledger._catalog = catalog
-        changes.coordinator._unended = None
         return changes
 
     def _shared(self, changes: SchemaChanges) -> Iterator[Any]:
@@ -221,7 +220,7 @@ def _key(changes: SchemaChanges) -> Any:
         side._away,
         None if side._known is None else tuple(sorted(side._known)),
         side._asking,
-        side._look_for_new,
+        tuple(sorted(side._unlike.union(side._catalog.changed_since(side._changes)))),
         side.epoch_lost,
     )
     return memories, calls, ledger_side, tuple(map(repr, changes._writes))

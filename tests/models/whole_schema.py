@@ -93,7 +93,7 @@ def _committed(schema: Schema, commit: Commit, lsn: int) -> Schema:
         return schema._replace(harm=f"D1: a write under version {used} of {schema.newest}")
     if not commit.catalog:
         return schema
-    catalog = _copied(schema.catalog)
+    catalog = schema.catalog.copy()
     try:
         for write in commit.catalog:
             if isinstance(write, DescriptorWrite) and write.version != schema.min_version + 1:
@@ -103,14 +103,3 @@ def _committed(schema: Schema, commit: Commit, lsn: int) -> Schema:
     except (AssertionError, StoreCorrupted) as error:
         return schema._replace(harm=str(error))
     return Schema(catalog)
-
-
-def _copied(catalog: Catalog) -> Catalog:
-    other = Catalog()
-    other._versions = {table: dict(kept) for table, kept in catalog._versions.items()}
-    other._newest = dict(catalog._newest)
-    other._names = dict(catalog._names)
-    other._min_versions = dict(catalog._min_versions)
-    other.jobs = dict(catalog.jobs)
-    other.ledger_run = catalog.ledger_run
-    return other

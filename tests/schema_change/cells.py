@@ -6,15 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import Refused
 from leasehold.model.records.requests import OperationKind
+from leasehold.rows.filled_by_key import complete_new_row
 from tests.schema_change.chunks import accepts, after_backfill, backfill
 from tests.schema_change.rules import Rules
 from tests.schema_change.timeline import Timeline
 from tests.schema_change.versions import Version
-from tests.schema_change.world import Cell, Row, World, Write, words_of
-from tests.schema_change.writers import Writers, lost
+from tests.schema_change.world import Cell, Row, World, Write, make_row, words_of
+from tests.schema_change.writers import Outcome, Writers, lost
 
 DELETE: Final = Write(OperationKind.DELETE)
 
@@ -70,11 +72,12 @@ class Cells:
         rows = tuple(other.row for other in others)
         for below in accepted:
             made = versions[below]
+            number = self._timeline.all[at].versions[-1 - below].version
             for outcome in self._writers.outcomes(cell.row, rows, made):
+                outcome = self._completed(outcome, versions[0], made, number)
                 # Who writes at a version that nobody should hold any more harms but himself.
                 harm = outcome.harm or lost(cell.row, outcome, made, versions[: held + 1])
                 harm = harm if below <= held else ""
-                number = self._timeline.all[at].versions[-1 - below].version
                 after = self._after(cell, outcome.row, number)
                 mark = after, outcome.others
                 if not harm and ((after == cell and outcome.others is None) or mark in known):
@@ -89,6 +92,28 @@ class Cells:
                     )
                 told = f"{words}, made under {made.words}"
                 yield Move(told, self.number(after), harm, beside)
+
+    def _completed(self, outcome: Outcome, newest: Version, made: Version, number: int) -> Outcome:
+        """The outcome of a write under version `number` as the newest version has it, of which the
+        writers' catalog knows nothing."""
+        row = outcome.row
+        if not row.exists:
+            return outcome._replace(row=self._timeline.without_given(row, made.descriptor))
+        if outcome.write.kind is not OperationKind.INSERT or not self._rules.new_completed:
+            return outcome
+        full = dict(complete_new_row(newest.descriptor, number, dict(row.pairs)))
+        return outcome._replace(row=make_row(True, full, set(row.entries)))
+
+    def given(self, cell: int, older: Descriptor, newest: Descriptor) -> int:
+        """The cell when a version has brought columns of which every row has a value."""
+        before = self.all[cell]
+        brought = newest.missing.keys() - older.by_id.keys()
+        values = {e: m.value for e, m in newest.missing.items() if m.at_once and e in brought}
+        if not before.row.exists or not values:
+            return cell
+        row = make_row(True, {**dict(before.row.pairs), **values}, set(before.row.entries))
+        told = tuple(sorted({*before.lacks, *values}))
+        return self.number(before._replace(row=row, lacks=told))
 
     def _after(self, cell: Cell, row: Row, made: int) -> Cell:
         seen = cell.seen

@@ -42,10 +42,10 @@ class Change:
         return replace(self, job=replace(self.job, steps=steps, point=point))
 
 
-def planned(asked: str | Statement, catalog: Catalog) -> Plan:
+def planned(asked: str | Statement, catalog: Catalog, *, in_place: bool = True) -> Plan:
     statement = parse_ddl(asked) if isinstance(asked, str) else asked
     assert not isinstance(statement, Explain)
-    return plan(statement, catalog)
+    return plan(statement, catalog, in_place=in_place)
 
 
 def catalog_of(descriptor: Descriptor) -> Catalog:
@@ -78,10 +78,12 @@ def changed(
     domain: Domain | None = None,
     origin: tuple[str, ...] = (),
     may_fail: bool = False,
+    in_place: bool = True,
 ) -> Change:
-    """The change that is `asked` for, on the table made by `given` (TABLE without any)."""
+    """The change that is `asked` for, on the table made by `given` (TABLE without any). `in_place`
+    False: beside processes of a release that knows no changes without a fill."""
     base = standing(*(given or (TABLE,)))
-    made = planned(asked, catalog_of(base))
+    made = planned(asked, catalog_of(base), in_place=in_place)
     assert isinstance(made, JobPlan), made
     rows_of = standing(*origin) if origin else None
     return Change(name or str(asked), base, made.job, domain or {}, rows_of, may_fail)

@@ -4,10 +4,10 @@ writers put into its columns."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from leasehold.sql.syntax.statements import AlterTable, AlterType
-from leasehold.values.types import Type
+from leasehold.values.types import parse_type
 from tests.schema_change.changes import TABLE, Change, Domain, changed
 
 A2: Final[Domain] = {"a": (0, 1)}
@@ -76,6 +76,12 @@ def domain_of(kind: str, words: str = "") -> Domain:
     return {**values, "a": (0, 7)} if "a <" in words else values
 
 
+def filled_by_key(kind: str) -> Change:
+    """ADD COLUMN as it is made while not every process knows how to do without a fill."""
+    add = f"ALTER TABLE t ADD COLUMN c {kind}"
+    return changed(add, name=f"{add}, by key", domain=domain_of(kind), in_place=False)
+
+
 def additions() -> Iterator[Change]:
     """ADD COLUMN, alone, with a constraint over it, and in the place of another."""
     required = "integer NOT NULL"  # for a table without rows, beside writers who may insert some
@@ -85,6 +91,8 @@ def additions() -> Iterator[Change]:
     for kind in ADDABLE:
         add = f"ALTER TABLE t ADD COLUMN c {kind}"
         yield changed(add, domain=domain_of(kind))
+        if "DEFAULT" in kind:
+            yield filled_by_key(kind)
         for action, kinds in WITH_C.items():
             if ("DROP DEFAULT" in action and "DEFAULT" not in kind) or (
                 action.endswith("SET NOT NULL") and "NOT NULL" in kind
@@ -108,13 +116,24 @@ def removals() -> Iterator[Change]:
             yield changed(drop, with_c(kind), *given, domain=domain_of(kind, str(given)))
 
 
-def retyped(kind: str, definition: str, domain: Domain) -> Change:
+def retyped(kind: str, definition: str, domain: Domain, *, in_place: bool = False) -> Change:
     """ALTER COLUMN a TYPE, to one that holds every value of the domain."""
     return changed(
-        AlterTable("t", (AlterType("a", Type(kind)),)),
+        AlterTable("t", (AlterType("a", parse_type(kind)),)),
         TABLE.replace("a integer", f"a {definition}"),
-        name=f"ALTER COLUMN a TYPE {kind}, from {definition}",
+        name=f"ALTER COLUMN a TYPE {kind}, from {definition}{' in place' * in_place}",
         domain=domain,
+        in_place=in_place,
+    )
+
+
+def widened(kind: str, definition: str, *values: Any, given: tuple[str, ...] = ()) -> Change:
+    """ALTER COLUMN a TYPE to one that has these values, and the type before not all of them."""
+    return changed(
+        f"ALTER TABLE t ALTER COLUMN a TYPE {kind}",
+        *(TABLE.replace("a integer", f"a {definition}"), *given),
+        name=f"ALTER COLUMN a TYPE {kind}, from {definition}{', indexed' * bool(given)}",
+        domain={"a": values},
     )
 
 
@@ -226,6 +245,28 @@ TYPES: Final = [
     retyped("double precision", "integer", A3),
     retyped("bigint", "integer NOT NULL", A2),
 ]
+BIG: Final = 1 << 40
+WIDENED: Final = [
+    widened("bigint", "integer", 0, BIG, None),
+    widened("integer", "smallint NOT NULL", 0, 1 << 20),
+    widened("bigint", "smallint", 0, 1 << 20, BIG, None),
+    widened("varchar(3)", "varchar(1)", "a", "abc", None),
+    widened("text", "varchar(1) DEFAULT 'd'", "a", "abc", None),
+    widened("varchar", "text", "a", "abc", None),
+    widened("numeric(5,1)", "numeric(3,1)", "1.5", "1000.5", None),
+    widened(
+        "bigint", "integer", 0, BIG, None, given=(UNIQUE, "CREATE INDEX j ON t (b) INCLUDE (a)")
+    ),
+    changed(
+        f"ALTER TABLE t ALTER COLUMN a TYPE bigint, ALTER COLUMN a SET DEFAULT {BIG}",
+        domain={"a": (0, None)},
+    ),
+    changed(
+        "ALTER TABLE t ALTER COLUMN a TYPE bigint, ALTER COLUMN a DROP NOT NULL",
+        TABLE.replace("a integer", "a integer NOT NULL"),
+        domain={"a": (0, BIG, None)},
+    ),
+]
 GENERATED_TABLE: Final = TABLE.replace(")", ", g integer GENERATED ALWAYS AS (a + 1) STORED)")
 UNIQUE_G: Final = "CREATE UNIQUE INDEX i ON t (g)"
 ADD_GENERATED: Final = "ALTER TABLE t ADD COLUMN g integer GENERATED ALWAYS AS"
@@ -283,6 +324,7 @@ ADDITIONS: Final = list(additions())
 REMOVALS: Final = list(removals())
 MENU: Final = [
     *(*INDEXES, *COMPUTED_INDEXES, *CONSTRAINTS, *FOREIGN_KEYS, *DEFAULTS, *RENAMES, *TYPES),
+    *WIDENED,
     *(*TABLES, *GENERATED),
     *(*ADDITIONS, *REMOVALS, *COMBINED),
 ]

@@ -142,7 +142,8 @@ class Model:
         for part in (cells,) if version.relates_rows else ((cell,) for cell in cells):
             key = part, version, dead
             if key not in self._verdicts:
-                rows = tuple(self.cells.all[number].row for number in part)
+                own = (self.cells.all[number].row for number in part)
+                rows = tuple(self.timeline.without_given(r, version.descriptor) for r in own)
                 self._verdicts[key] = inconsistent(rows, version, dead)
             if self._verdicts[key]:
                 return self._verdicts[key]
@@ -232,6 +233,10 @@ class Model:
         low = 1 if self.rules.two_versions else world.low + 1
         after = self._go(world, "publish")._replace(held=held, low=low)
         position = self.position(after)
+        if self.rules.given_at_once and position.job.status is Status.RUNNING:
+            older, newest = position.versions[-2:]
+            given = [self.cells.given(cell, older, newest) for cell in after.cells]
+            after = after._replace(cells=tuple(sorted(given)))
         words = f"published: {position.used[0].words}"
         work = position.job.current.backfills or position.job.current.verifies
         if work and position.job.status is Status.RUNNING and not self.rules.fence_before_work:

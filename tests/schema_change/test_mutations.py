@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from leasehold.catalog.elements import Check, Column, Index
+from leasehold.catalog.elements import THIS_VERSION, Check, Column, Index, Missing
 from leasehold.catalog.states import State
 from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import GONE, NEVER, ElementPath, Stage
+from leasehold.values.types import Type
 from tests.models.explorer import explore
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.changes import TABLE, A, Change, changed, standing
@@ -21,6 +22,7 @@ from tests.schema_change.menu import (
     A3,
     AB,
     ADD_GENERATED,
+    BIG,
     CHECK,
     CONSTRAINT,
     COVERING,
@@ -35,6 +37,7 @@ from tests.schema_change.menu import (
     UNIQUE_G,
     UNIQUE_PARTIAL,
     domain_of,
+    widened,
     with_c,
 )
 from tests.schema_change.model import Model
@@ -55,6 +58,11 @@ REQUIRED, DEFAULTED, OPTIONAL, BARE = (
     "integer",
     "integer NOT NULL",
 )
+
+
+def hidden(state: State = State.DELETE_ONLY, **more: Any) -> Stage:
+    """The stage in which every row has the default of a column at once."""
+    return Stage({"state": state, "missing": Missing(THIS_VERSION, 7, at_once=True), **more})
 
 
 def column(kind: str, element_id: int = NEW) -> Column:
@@ -139,7 +147,7 @@ def dropped_index(*after_commit: Stage) -> Change:
 def constrained_unseen(*paths: ElementPath) -> Change:
     """ADD COLUMN c … with a constraint over it that does not wait for it."""
     change = changed(f"ALTER TABLE t ADD COLUMN c {REQUIRED}", domain=domain_of(REQUIRED))
-    return change.by(element_paths.add_column(column(REQUIRED)), *paths)
+    return change.by(element_paths.add_column(column(REQUIRED), at_once=False), *paths)
 
 
 def renamed(sql: str, element: str) -> Change:
@@ -171,6 +179,17 @@ def ungenerated(
     if more:
         paths.append(element_paths.drop_column(change.base.column(more)))
     return change.by(*paths)
+
+
+BIGINT = Type("bigint")
+WIDE = TABLE.replace("a integer", "a bigint DEFAULT 5")
+HELD = (Stage({"type": BIGINT, "narrow": Type("integer")}),)
+
+
+def retyping(*after_commit: Stage, irreversible_from: int = 0, given: str = TABLE) -> ElementPath:
+    """Column a by this way."""
+    column = changed("ALTER TABLE t ADD COLUMN x integer", given).base.column("a")
+    return ElementPath(column, after_commit=after_commit, irreversible_from=irreversible_from)
 
 
 class Order(NamedTuple):
@@ -220,6 +239,29 @@ ORDERS = [
     ),
     Order("delete-only → public", lambda: added(REQUIRED, *NOT_BACKFILLED), "condition 2 "),
     Order("delete-only → public", lambda: added(DEFAULTED, *NOT_BACKFILLED), "lacks its default"),
+    Order(
+        "at once and public", lambda: added(REQUIRED, (), (hidden(State.PUBLIC),)), "condition 1 "
+    ),
+    Order(
+        "at once and public",
+        lambda: added(DEFAULTED, (), (hidden(State.PUBLIC),)),
+        "condition 1 ",
+    ),
+    Order(
+        "at once when it is public, not before",
+        lambda: added(REQUIRED, (DELETE_ONLY,), (hidden(State.PUBLIC),)),
+        "lacks its default|condition 2 |not its default",
+    ),
+    Order(
+        "at once when it is public, not before",
+        lambda: added(DEFAULTED, (DELETE_ONLY,), (hidden(State.PUBLIC),)),
+        "lacks its default|not its default",
+    ),
+    Order(
+        "at once and written before it is public, not `filled`",
+        lambda: added(DEFAULTED, (hidden(), WRITE_ONLY), (PUBLIC,)),
+        "by a write that does not name it",
+    ),
     Order(
         "public without `filled`",
         lambda: added(DEFAULTED, (DELETE_ONLY, FILLING), (PUBLIC,)),
@@ -409,6 +451,32 @@ ORDERS = [
             more="a",
         ),
         "condition 2 |a write is refused",
+    ),
+    Order(
+        "written by one who is not waited for",
+        lambda: widened("bigint", "integer", 0, BIG).by(retyping(Stage({"type": BIGINT}))),
+        "no integer",
+    ),
+    Order(
+        "undone when a wide value may be there",
+        lambda: widened("bigint", "integer", 0, BIG).by(
+            retyping(*HELD, Stage({"narrow": None}), Stage({"default": 1}), irreversible_from=2)
+        ),
+        "no integer",
+    ),
+    Order(
+        "the default is a wide value at once",
+        lambda: widened("bigint", "integer", 0).by(
+            retyping(*HELD, Stage({"narrow": None})), retyping(Stage({"default": BIG}))
+        ),
+        "no integer",
+    ),
+    Order(
+        "narrower at once",
+        lambda: changed(
+            "ALTER TABLE t ALTER COLUMN a DROP DEFAULT", WIDE, domain={"a": (0, BIG)}
+        ).by(retyping(Stage({"type": Type("integer")}), given=WIDE)),
+        "no integer",
     ),
     Order(
         "no alias",

@@ -25,6 +25,7 @@ from tests.schema_change.menu import (
     UNIQUE,
     UNIQUE_PARTIAL,
     domain_of,
+    filled_by_key,
     with_c,
 )
 from tests.schema_change.model import Model
@@ -38,10 +39,12 @@ CREATE_UNIQUE = changed(UNIQUE, domain=A2)
 CREATE_PARTIAL = changed(PARTIAL, domain=AB)
 CREATE_UNIQUE_PARTIAL = changed(UNIQUE_PARTIAL, domain=AB)
 CREATE_DIVIDING = changed(DIVIDING, domain=AB)
-ADD_OPTIONAL, ADD_REQUIRED, ADD_DEFAULTED = (
+ADD_OPTIONAL, REQUIRED_AT_ONCE, DEFAULTED_AT_ONCE = (
     changed(f"ALTER TABLE t ADD COLUMN c {kind}", domain=domain_of(kind))
     for kind in (OPTIONAL, REQUIRED, DEFAULTED)
 )
+AT_ONCE = [REQUIRED_AT_ONCE, DEFAULTED_AT_ONCE]
+ADD_REQUIRED, ADD_DEFAULTED = filled_by_key(REQUIRED), filled_by_key(DEFAULTED)
 DROP_INDEX = changed("DROP INDEX i", TABLE, INDEX, domain=A2)
 DROP_PARTIAL = changed("DROP INDEX i", TABLE, PARTIAL, domain=AB)
 DROP_UNIQUE = changed("DROP INDEX i", TABLE, UNIQUE, domain=A2)
@@ -74,6 +77,7 @@ def broken(rule: str, words: str, harm: str, *changes: Change, **off: bool) -> l
 
 DRAINED = [CREATE_INDEX, CREATE_UNIQUE, ADD_OPTIONAL, ADD_REQUIRED, ADD_DEFAULTED, ADD_CHECK]
 DRAINED += [
+    *AT_ONCE,
     CREATE_PARTIAL,
     CREATE_UNIQUE_PARTIAL,
     DROP_PARTIAL,
@@ -114,9 +118,9 @@ BROKEN = [
     *broken(
         "D5 fence",
         "a straggler of v-1 is taken",
-        OLD_HARM,
+        f"{OLD_HARM}|a reader of images sees 7",
         *(CREATE_INDEX, CREATE_UNIQUE, CREATE_PARTIAL, CREATE_UNIQUE_PARTIAL, CREATE_DIVIDING),
-        *(ADD_OPTIONAL, ADD_REQUIRED, ADD_DEFAULTED),
+        *(ADD_OPTIONAL, ADD_REQUIRED, ADD_DEFAULTED, *AT_ONCE),
         *(ADD_CHECK, SET_NOT_NULL),
         fence=False,
     ),
@@ -165,15 +169,29 @@ BROKEN = [
         "images",
         "a fill by key is not known to their readers",
         MISREAD,
-        *(ADD_REQUIRED, ADD_DEFAULTED),
+        *(ADD_REQUIRED, ADD_DEFAULTED, *AT_ONCE),
         completed=False,
     ),
     *broken(
         "images",
         "newer ones are taken for older ones",
         "is None, a reader of images sees 7",
-        ADD_DEFAULTED,
+        *(ADD_DEFAULTED, DEFAULTED_AT_ONCE),
         older_alone=False,
+    ),
+    *broken(
+        "at once",
+        "no default of the store's own",
+        "lacks its default|condition 2 ",
+        *AT_ONCE,
+        given_at_once=False,
+    ),
+    *broken(
+        "at once",
+        "a row of who knows no such column stays without",
+        "lacks its default|condition 2 |sees 7",
+        *AT_ONCE,
+        new_completed=False,
     ),
     *broken(
         "verification",

@@ -21,7 +21,7 @@ from leasehold.transaction.row_conflict import RowRefused
 from leasehold.transaction.verify import Decided, verify
 from tests.schema_change.changes import A, B, C, Change, changed
 from tests.schema_change.chunks import backfill
-from tests.schema_change.menu import INDEX
+from tests.schema_change.menu import INDEX, filled_by_key
 from tests.schema_change.timeline import Timeline
 from tests.schema_change.verdict import inconsistent
 from tests.schema_change.versions import Version, version_of
@@ -31,7 +31,8 @@ from tests.support.memory_store.store import MemoryStore
 
 V1, V2, V3, V4 = 1, 2, 3, 4  # absent, delete-only, write-only, public
 CREATE_INDEX = changed(INDEX)
-ADD_REQUIRED = changed("ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 7")
+ADD_REQUIRED = filled_by_key("integer NOT NULL DEFAULT 7")
+ADD_AT_ONCE = changed("ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 7")
 ADD_OPTIONAL = changed("ALTER TABLE t ADD COLUMN c integer")
 INSERT = Write(OperationKind.INSERT, (("a", 0), ("b", 0)))
 UPDATE = Write(OperationKind.UPDATE, (("a", 1),))
@@ -136,14 +137,18 @@ def test_update_in_write_only_is_seen_by_select_when_public(old_row: Row) -> Non
     assert decide(filled, catalog(CREATE_INDEX, V4, drained=True), V3, UPDATE) is None, "D5"
 
 
-@pytest.mark.parametrize("change", [ADD_REQUIRED, ADD_OPTIONAL], ids=["required", "optional"])
-def test_compiled_at_v_executed_at_v1(change: Change) -> None:
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [(ADD_REQUIRED, None), (ADD_OPTIONAL, None), (ADD_AT_ONCE, 7)],
+    ids=["required", "optional", "at once"],
+)
+def test_compiled_at_v_executed_at_v1(change: Change, value: int | None) -> None:
     """Scenario 63: an INSERT made in delete-only is decided while the next version is the
     newest; naming the column before it is public is 42703."""
     both = catalog(change, V3, drained=False)
     row = decide(GONE, both, V2, INSERT)
     assert row is not None
-    assert row.value(E) is None
+    assert row.value(E) == value
     assert consistent(row, at(change, V2), at(change, V3))
     naming = Operation(OperationKind.INSERT, "t", (0,), {"a": 0, "c": 8}, schema_version=V2)
     with pytest.raises(UnknownColumn):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
@@ -94,6 +94,7 @@ def unfinished(descriptor: Descriptor) -> list[str]:
         match element:
             case Column():
                 flags = element.not_null_enforced or element.filled or bool(element.alias)
+                flags = flags or element.narrow is not None
             case Index():
                 flags = element.unique_enforced or bool(element.alias)
             case _:
@@ -169,6 +170,22 @@ class Timeline:
                 if (edit.after or {}).get("missing"):
                     found.setdefault(edit.element_id, version)
         return found
+
+    @cached_property
+    def at_once(self) -> dict[int, Any]:
+        """The columns of which every row has a value as soon as they come → the value."""
+        bodies = (edit.after or {} for step in self._change.job.steps for edit in step.edits)
+        missing = ((body["id"], body.get("missing")) for body in bodies if "id" in body)
+        return {e: said[1] for e, said in missing if said and len(said) > 2}
+
+    def without_given(self, row: Row, version: Descriptor) -> Row:
+        """`row` as it is to those who do not know a column of which every row has the default: it
+        is no pair yet, and goes with its row. Another value is one that somebody has written."""
+        unknown = {e: v for e, v in self.at_once.items() if e not in version.by_id}
+        if not unknown:
+            return row
+        pairs = tuple((e, v) for e, v in row.pairs if e not in unknown or unknown[e] != v)
+        return row._replace(pairs=pairs)
 
     def made(self, row: Row, version: int) -> int:
         """`version` of a row's last image as far as it matters to readers: the newest that means

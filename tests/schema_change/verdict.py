@@ -12,6 +12,7 @@ from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
 from leasehold.rows.filled_by_key import complete_image
 from leasehold.schema_change.coordinator.verification import as_if_public
+from leasehold.values.storage import from_storage, to_storage
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.versions import Version
 from tests.schema_change.world import Cell, Row
@@ -71,12 +72,27 @@ def inconsistent(rows: tuple[Row, ...], version: Version, dead: frozenset[int]) 
         return ""  # so does the whole table
     found = violations(data_of(rows), version.descriptor, dead, parents=parents_in(rows))
     if not found:
-        return ""
+        return _no_value_of_its_type(rows, version)
     first = found[0]
     return (
         f"version with {version.words}: condition {first.condition} ({first.anomaly} anomaly)"
         f": {first.words}"
     )
+
+
+def _no_value_of_its_type(rows: tuple[Row, ...], version: Version) -> str:
+    """What a reader at `version` finds in a column and its type has not, "" for nothing."""
+    for column in version.public:
+        for row in rows if not column.generated else ():
+            value = row.value(column.element_id)
+            shown = None if value is None else from_storage(column.type, value)
+            try:
+                kept = to_storage(column.type)(shown)
+            except Refused:
+                kept = None
+            if kept != value:
+                return f"condition 1: column {column.name!r} is {shown}, no {column.type}"
+    return ""
 
 
 def misread(cell: Cell, version: Version, rules: Rules = EVERY_RULE) -> str:

@@ -62,6 +62,8 @@ class Version:
                 words += [flag.replace("_", " ")] if getattr(element, flag, False) else []
             alias = getattr(element, "alias", "")
             words += [f"alias {alias}"] if alias else []
+            kind, narrow = (getattr(element, name, None) for name in ("type", "narrow"))
+            words += [f"{kind}, {narrow} is written"] if narrow else []
             said += [f"{element.name} {', '.join(words)}"] if words else []
         names = ", ".join(element.name for element in table.elements)
         return "; ".join(said) or f"all public: {names}"

@@ -6,7 +6,7 @@ its version does not show it, or when a write changes what it did not name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,9 @@ from leasehold.model.errors import (
     DuplicateKey,
     ForeignKeyViolation,
     NotNullViolation,
+    OutOfRange,
     Refused,
+    TooLong,
 )
 from leasehold.model.records.events import Image
 from leasehold.model.records.log import ChangeKind
@@ -27,6 +29,7 @@ from leasehold.model.records.requests import ChangeRequest, Operation, Operation
 from leasehold.rows.index_entries import entries_kept
 from leasehold.rows.key_values import EntryChange
 from leasehold.transaction.verify import verify
+from leasehold.values.storage import to_storage
 from tests.models.mutants.transaction import VerifyRules, broken
 from tests.schema_change.changes import Domain
 from tests.schema_change.rules import EVERY_RULE, Rules
@@ -160,7 +163,8 @@ class Writers:
             return None, others
         change = decided.changes[0]
         descriptor = catalog.version(1, change.version)
-        changed = {descriptor.column(name).element_id: value for name, value in write.values}
+        named = ((descriptor.column(name), value) for name, value in write.values)
+        changed = {column.element_id: to_storage(column.type)(value) for column, value in named}
         if change.kind is ChangeKind.INSERT:
             changed[ID] = KEY
         after = applied(row, descriptor, change.kind, changed, self._rules)
@@ -236,6 +240,11 @@ def refusal(error: Refused, write: Write, version: Version) -> str:
             over = [table.by_id[e].name for e in (*foreign.columns, *foreign.parent_columns)]
             if write.kind is DELETE and foreign.on_delete.acts:
                 return f"a delete that {foreign.name!r} is to follow is refused: {error.message}"
+        case OutOfRange() | TooLong() if said.get("column") in dict(write.values):
+            # The writer's version holds the column to a type that has no such value.
+            column = table.column(str(said["column"]))
+            kept = to_storage(column.written_type)
+            over = [column.name] if _refuses(kept, dict(write.values)[column.name]) else []
         case _ if isinstance(said.get("column"), str):
             # A generated column that can't be computed: the writer names what it comes from.
             made = [c for c in table.generated if c.name == said["column"]]
@@ -247,6 +256,14 @@ def refusal(error: Refused, write: Write, version: Version) -> str:
         return ""
     why = f", for a column that it can't name: {hidden}" if hidden else ""
     return f"a write is refused because of the schema change{why}: {error.message}"
+
+
+def _refuses(convert: Callable[[Any], Any], value: Any) -> bool:
+    try:
+        convert(value)
+    except Refused:
+        return True
+    return False
 
 
 def _over(table: Descriptor, index: object) -> list[str]:

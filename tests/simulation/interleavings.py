@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 
 from leasehold.catalog.elements import MISSING_BYTES_MAX
 from leasehold.catalog.job import Phase, Status
+from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
 from leasehold.replication.effects import Stop
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
+from leasehold.replication.log.truncation import CHANGEFEED_ROLE, TruncationSettings
 from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.outcomes import OutcomeSettings
 from tests.simulation.hard_messages import BUSY_MS, hard, takes_long, writes
 from tests.simulation.harm import demand
-from tests.simulation.simulation import MS
+from tests.simulation.simulation import MS, SHAPE
 from tests.simulation.stage import Stage
 
 Scenario = Callable[[], None]
@@ -85,6 +89,57 @@ def a_repeat_while_a_coherent_node_is_behind() -> None:
     stage.passing(30)
     assert fields["id"] not in stage.results, "the first answer waits"
     stage.settle(fields)
+
+
+# ------------------------------------------------------------------ copies of a store
+
+TRUNCATION = TruncationSettings(kept_records=5, away_ms=1_000, copy_away_ms=1_500, every_ms=50)
+"""The log is deleted as soon as it may be, and a copy that has been taken is put in place within
+the time that is left for it."""
+
+
+def a_copy_is_taken_while_the_log_is_deleted() -> None:
+    """r2 begins from a copy of r1's store, which takes longer than a node that is away is waited
+    for; behind it a copy for somebody else begins, and lasts."""
+    stage = Stage(master=replace(SHAPE.master, truncation=TRUNCATION))
+    log, names = stage.cluster.topics.log.name, ("m1", "r1", "r2")
+    acks_for_the_changefeed(stage)
+    for name in names:
+        node = stage.node(name)
+        node.stop()
+        node.settings = replace(node.settings, serves=f"{name}:1")
+        node.start()
+    stage.until(lambda: len(stage.coherent()) == 2, "r1 and r2")
+    stage.node("r2").crash()
+    offset = stage.stores.get("r1").position().offset
+    with ExitStack() as other:
+        with stage.node("r1").copies.of(offset, "r2"):
+            copy = stage.stores.get("r1").copy()
+            for value in range(40):
+                stage.settle(stage.update(1, value))
+                stage.passing(100)
+            later = stage.stores.get("r1").position().offset
+            other.enter_context(stage.node("r1").copies.of(later, "r3"))
+        stage.passing(1_000)  # r2 checks what it has, and opens it
+        first, end = stage.cluster.bus.first(log), stage.cluster.bus.end(log)
+        demand(first <= offset, "copy", f"the log begins at {first}, the copy was made at {offset}")
+        stage.stores.put("r2", copy)
+        stage.node("r2").start()
+        stage.until(lambda: "r2" in stage.coherent(), "r2")
+    stage.until(lambda: stage.cluster.bus.first(log) > end, "the log to be deleted again")
+
+
+def acks_for_the_changefeed(stage: Stage) -> None:
+    """It has published all there is."""
+    log, acks = stage.cluster.topics.log.name, stage.cluster.topics.acks.name
+
+    def ack() -> None:
+        end = stage.cluster.bus.end(log)
+        said = Ack("changefeed", b"", CHANGEFEED_ROLE, end, 0, 0, 0, False, "", 0)
+        stage.cluster.bus.append(acks, 0, b"changefeed", stage.codec.encode(said))
+        stage.scheduler.later(100 * MS, ack)
+
+    ack()
 
 
 # ------------------------------------------------------------------ answers, own records

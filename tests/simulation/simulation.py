@@ -14,7 +14,7 @@ from leasehold.in_process.cluster import ClusterShape, MemoryCluster
 from leasehold.in_process.node import MemoryNode
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
-from leasehold.model.errors import UnknownTable
+from leasehold.model.errors import NotAuthentic, UnknownTable
 from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication.effects import Became, Stop
 from leasehold.replication.fast_path.log import FastLogSettings
@@ -224,7 +224,11 @@ class Simulation:
     def _given(self, batch: ResultBatch) -> None:
         """By either way."""
         for result in batch.results:
+            if self._is_unproven(result):
+                continue
             if result.request_id in self.reference.seen_by:
+                if result.outcome.code:
+                    continue  # refused: it says no place
                 self._judge_place(result)
                 continue
             self._judge_answer(result.request_id, result.outcome)
@@ -233,6 +237,12 @@ class Simulation:
             decided_at = self.reference.decided_at[decided]
             self.answered_offset = max(self.answered_offset, result.offset, decided_at)
         self._judge_coherence()
+
+    def _is_unproven(self, result: Result) -> bool:
+        """Whether it says that a signature was none: under the id that stood there nothing is
+        remembered, since it is somebody else's."""
+        known = self.reference.outcome(result.request_id)
+        return known is None and result.outcome.code == NotAuthentic.sqlstate
 
     def _judge_place(self, result: Result) -> None:
         """T6: whoever sees all below a barrier's LSN sees all that was answered before it was

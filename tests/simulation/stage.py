@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from leasehold.in_process.network import Hops
 from leasehold.in_process.node import MemoryNode
-from leasehold.model.records.requests import Outcome
+from leasehold.model.errors import MalformedRequest
+from leasehold.model.records.requests import Outcome, ResultBatch
 from tests.simulation.harm import demand
 from tests.simulation.simulation import MS, SHAPE, Plan, Simulation
 
@@ -59,7 +60,7 @@ class Stage(Simulation):
         **shape: Any,
     ) -> None:
         self.scripted: dict[str, ScriptedHops] = {}
-        changed = replace(SHAPE, subscribers=0, **shape)
+        changed = replace(SHAPE, **{"subscribers": 0, **shape})
         super().__init__(0, Plan(shape=changed))
         for name, node in self.cluster.nodes.items():
             node.driver.hops = self.scripted[name] = ScriptedHops()
@@ -74,7 +75,11 @@ class Stage(Simulation):
             self.settle({"table": "t", "op": "insert", "key": {"id": key}, "values": {"a": 10}})
 
     def _result(self, data: bytes) -> None:
-        for result in self.codec.decode(data).results:
+        try:
+            batch = self.codec.decode_as(ResultBatch, data)
+        except MalformedRequest:
+            return  # a stranger's
+        for result in batch.results:
             self.results.setdefault(result.request_id, []).append(result.outcome)
 
     # ------------------------------------------------------------ asking

@@ -233,7 +233,7 @@ def test_l2_behind_one_record(kind: str) -> None:
     assert intruded(KINDS[kind], lambda place: place == chosen).written
 
 
-@pytest.mark.long
+@pytest.mark.long("each kind of record behind each of some twenty others, one after the other")
 @pytest.mark.parametrize("kind", [*KINDS])
 def test_l2_behind_any_record(kind: str) -> None:
     chosen, places = 1, 2

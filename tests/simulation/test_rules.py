@@ -31,6 +31,7 @@ from tests.simulation.interleavings import (
     Scenario,
     a_backfill_that_skips_rows,
     a_broker_loses_an_acknowledged_tail,
+    a_copy_is_taken_while_the_log_is_deleted,
     a_duplicate_is_mended_behind_sparks_back,
     a_grant_of_another_life,
     a_master_dies_before_it_answers,
@@ -76,6 +77,18 @@ OFF: list[tuple[str, str, Scenario, ReplicationRules]] = [
         "C1",
         a_grant_of_another_life,
         replace(RULES, coherency=CoherencyRules(grant_names_an_ask=False)),
+    ),
+    (
+        "copies_are_acknowledged",
+        "copy",
+        a_copy_is_taken_while_the_log_is_deleted,
+        replace(RULES, copies_are_acknowledged=False),
+    ),
+    (
+        "each_copy_has_its_name",
+        "copy",
+        a_copy_is_taken_while_the_log_is_deleted,
+        replace(RULES, each_copy_has_its_name=False),
     ),
     (
         "repeats_wait_too",

@@ -99,7 +99,8 @@ def work_takes_time(cluster: MemoryCluster, factor: int = 1) -> Iterator[WorkMet
         costs(MemoryStore, "backfill", lambda *a: BACKFILL_NS * len(a[-1].keys))
         costs(MemoryStore, "commit", lambda *_: COMMIT_NS)
         costs(verify, "decide", lambda *_: DECIDE_NS)
-        costs(request_decoding, "read_fields", lambda *a: BYTE_READ_NS * len(a[-1]))
+        for name in ("read_fields", "read_fields_in_slices"):
+            costs(request_decoding, name, lambda *a: BYTE_READ_NS * len(a[-1]))
         costs(request_decoding, "_operation", lambda *_: OPERATION_NS)
         costs(MessagePackCodec, "decode_log", lambda *a: BYTE_READ_NS * len(a[-1]) // 4)
         costs(MessagePackCodec, "digest", lambda *a: BYTE_PACKED_NS * len(a[-1]))

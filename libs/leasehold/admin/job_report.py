@@ -6,6 +6,7 @@ Every name of the result is part of the command's promise to programs: add names
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Final
 
 from leasehold.admin.blocker_report import holding_report, holding_words, seconds_words
@@ -16,10 +17,20 @@ from leasehold.lease.replies import Holding
 from leasehold.model.records.jobs import FAILING
 from leasehold.schema_change.coordinator.verification import list_parts, make_subject
 from leasehold.schema_change.job.control import DISMISSED
-from leasehold.schema_change.job.estimate import NOT_KNOWN, Pace, measure_pace, seconds_left, total
+from leasehold.schema_change.job.estimate import (
+    NOT_KNOWN,
+    RECENT_JOBS_MAX,
+    Pace,
+    measure_pace,
+    seconds_left,
+    total,
+)
 from leasehold.schema_change.job.transitions import can_turn_back
 from leasehold.values.storage import to_json
 
+ENDED_TOLD_MAX: Final = 100
+"""Of thousands of jobs that have ended, those that somebody may look for."""
+FAILED_TOLD_US: Final = 24 * 3_600_000_000
 BEHIND_LSN_SAID: Final = 1_000
 """Acks come several times a second, so a node that keeps up is seen a little behind."""
 LINGERING_MS: Final = 1_000
@@ -40,8 +51,60 @@ _WORK: Final = {
 
 
 def jobs_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
-    pace = measure_pace(seen.job for seen in view.jobs.values())
-    return [job_report(view, seen, pace, now_us) for _, seen in sorted(view.jobs.items())]
+    """Return what is known of every job, by its number."""
+    return _reports(view, (seen for _, seen in sorted(view.jobs.items())), now_us)
+
+
+def recent_jobs_report(
+    view: ClusterView, now_us: int, ended_max: int = ENDED_TOLD_MAX
+) -> list[dict[str, Any]]:
+    """Return the same of those that somebody may have to know of, by their numbers: what has not
+    ended; the newest that have, up to `ended_max`; as many that failed in the last day, each with
+    the newest job that has made the same change since, if one has."""
+    ended = [(n, seen) for n, seen in sorted(view.jobs.items(), reverse=True) if seen.status.ended]
+    failed = [
+        seen
+        for _, seen in ended
+        if seen.status is Status.FAILED and now_us - seen.event.commit_us <= FAILED_TOLD_US
+    ][:ended_max]
+    made_again: dict[Any, JobView] = {}
+    if failed:
+        for _, seen in ended:
+            if seen.status is Status.SUCCEEDED:
+                made_again.setdefault(_change_of(seen), seen)
+    wanted = [
+        *(seen for seen in view.jobs.values() if not seen.status.ended),
+        *(seen for _, seen in ended[:ended_max]),
+        *failed,
+        *(made_again[_change_of(seen)] for seen in failed if _change_of(seen) in made_again),
+    ]
+    by_id = {seen.event.job_id: seen for seen in wanted}
+    return _reports(view, (by_id[number] for number in sorted(by_id)), now_us)
+
+
+def _change_of(seen: JobView) -> tuple[Any, ...]:
+    """Return what the job changes, which another one may have done since."""
+    body = seen.event.body
+    return body.get("table_id"), body.get("kind"), body.get("subject")
+
+
+def count_ended(view: ClusterView) -> int:
+    """Return how many jobs are known that have ended."""
+    return sum(1 for seen in view.jobs.values() if seen.status.ended)
+
+
+def _reports(view: ClusterView, seen: Iterable[JobView], now_us: int) -> list[dict[str, Any]]:
+    newest = (one for _, one in sorted(view.jobs.items(), reverse=True))
+    done = (one.job for one in newest if one.status is Status.SUCCEEDED and one.readable)
+    pace = measure_pace(islice(done, RECENT_JOBS_MAX))
+    return [job_report(view, one, pace, now_us) for one in seen if one.readable]
+
+
+def one_job_report(view: ClusterView, number: int, now_us: int) -> dict[str, Any] | None:
+    """Return what is known of one job, None where that is nothing."""
+    seen = view.jobs.get(number)
+    told = [] if seen is None else _reports(view, (seen,), now_us)
+    return told[0] if told else None
 
 
 def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dict[str, Any]:

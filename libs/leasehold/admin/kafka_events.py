@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from leasehold.adapters.codec.log_header import LogHeader, read_header
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.leader_wait import ask_once_led
-from leasehold.adapters.kafka.reader import Record, TopicReader
+from leasehold.adapters.kafka.reader import FETCH_WAIT_MS, TO_THE_END_MS, Record, TopicReader
 from leasehold.adapters.kafka.topic_ends import TopicEndsReader
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.admin.last_seen import last_heard
@@ -26,9 +27,12 @@ from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
 from leasehold.model.records.log import JobForgotten
 from leasehold.model.topics import Topics
+from leasehold.replication.changefeed import job_of_key, number_of_key
 from leasehold.settings.environment import KafkaSettings
 
 RECORDS_MAX: Final = 2_000
+BRIEF_WAIT_MS: Final = 20
+"""An end is told when a fetch has found nothing for so long: a command waits for five of them."""
 LOG_TAIL_RECORDS: Final = 300
 """Of the log, the last few records are enough to see where it stands and who writes it."""
 ACKS_TAIL_RECORDS: Final = 2_000
@@ -36,12 +40,24 @@ ACKS_TAIL_RECORDS: Final = 2_000
 that lives. The last ones of others lie before it (`_silent`)."""
 SILENT_LOOK_S: Final = 5.0
 """Longest that those are looked for: whoever asks for the state waits for it."""
-JOB_PREFIX: Final = b"job/"
+ROWS_TABLES_MAX: Final = 256
+"""Of so many tables it is asked how many rows their topics have about: those with the newest
+versions, which jobs are at, and which people look at."""
 
 _SHOWN: Final = (
     *(Ack, AccessReport, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress),
     *(SparkReport, ChangefeedReport),
 )
+
+
+def shown_event(codec: MessagePackCodec, data: bytes, is_version: bool) -> Any:
+    """Return what a record of a topic other than the log says; None for what is not shown, and for
+    what can't be read, be it of a newer release or of nobody's."""
+    try:
+        event = codec.decode_as(VersionEvent, data) if is_version else codec.decode(data)
+    except MalformedRequest:
+        return None
+    return event if isinstance(event, _SHOWN) else None
 
 
 class KafkaEvents:
@@ -55,24 +71,33 @@ class KafkaEvents:
         settings: KafkaSettings,
         topics: Topics,
         give_up: Callable[[], bool] = lambda: False,
+        *,
+        brief: bool = False,
     ) -> None:
         """Connect to nothing yet. `give_up` is asked twice a second while a broker is waited for;
-        when it returns true, BusUnavailable is raised."""
+        when it returns true, BusUnavailable is raised. `brief`: somebody waits for the topics'
+        ends, and does not read on for long."""
         self._topics = topics
         self._codec = MessagePackCodec()
         self._reader = TopicReader(
-            settings, "leasehold-watch", read_committed=True, tell_ends=True, give_up=give_up
+            settings,
+            "leasehold-watch",
+            read_committed=True,
+            tell_ends=True,
+            give_up=give_up,
+            fetch_wait_ms=BRIEF_WAIT_MS if brief else FETCH_WAIT_MS,
         )
         self._settings = settings
         self._give_up = give_up
         self._begun = False
         self._found: list[Event] = []  # read, and not given out
+        self._newest: dict[str, dict[bytes | None, Record]] = {}  # of topics not read to their ends
         self._acks_from = 0
         self._first_ends: dict[str, int] = {}
         self._heard: set[str] = set()
         self._looked_back = False
         self._ends: TopicEndsReader | None = None
-        self._table_ids: set[int] = set()
+        self._table_ids: dict[int, None] = {}  # the one with the newest version last
 
     def events(self, timeout_s: float) -> list[Event]:
         """Raises BusUnavailable while Kafka can't be reached."""
@@ -81,7 +106,13 @@ class KafkaEvents:
         found = self._found
         try:
             for record in self._reader.read(RECORDS_MAX, timeout_s):
-                found += self._decoded(record)
+                newest = self._newest.get(record.topic)
+                if newest is None:
+                    found += self._decoded(record)
+                else:
+                    newest.pop(record.key, None)
+                    newest[record.key] = record
+            found += self._ended()
         except LogStopped:
             # What a watcher has not seen before it was deleted, it can do without.
             self._begun = False
@@ -91,6 +122,15 @@ class KafkaEvents:
             self._looked_back = True
         found += self._topic_ends()
         self._found = []
+        return found
+
+    def _ended(self) -> list[Event]:
+        """Return what the newest records say of each key of a compacted topic, once that has been
+        read to its end: of those before, which are not compacted yet, nothing is decoded."""
+        found: list[Event] = []
+        for topic in [topic for topic in self._newest if (topic, 0) in self._reader.ended]:
+            for record in self._newest.pop(topic).values():
+                found += self._decoded(record)
         return found
 
     @property
@@ -110,6 +150,8 @@ class KafkaEvents:
 
     def close(self) -> None:
         self._reader.close()
+        if self._ends is not None:
+            self._ends.close()
 
     def _followed(self) -> dict[str, int | None]:
         """How many of each topic's newest records are read; None: all."""
@@ -129,6 +171,7 @@ class KafkaEvents:
         return self._begun and len(self._reader.ended) == len(self._followed())
 
     def _begin(self) -> None:
+        self._newest = {self._topics.versions.name: {}, self._topics.jobs.name: {}}
         for topic, tail in self._followed().items():
             first, end = ask_once_led(partial(self._reader.offsets, topic, 0))
             begin = first if tail is None else max(first, end - tail)
@@ -143,7 +186,8 @@ class KafkaEvents:
         away is noticed."""
         if self._ends is None:
             self._ends = TopicEndsReader(self._settings, self._topics, "leasehold-watch-ends")
-        ends = self._ends.poll(self._table_ids)
+        newest = list(islice(reversed(self._table_ids), ROWS_TABLES_MAX))
+        ends = self._ends.poll(newest)
         return [] if ends is None else [TopicEnds(ends), Reachable("kafka")]
 
     def _silent(self) -> list[Event]:
@@ -167,32 +211,25 @@ class KafkaEvents:
             return self._forgotten(record.topic, record.key or b"")
         if record.topic == self._topics.log.name:
             return self._log_event(record.offset, record.value)
-        try:
-            event = self._decode(record.topic, record.value)
-        except MalformedRequest:
-            return []  # of a newer release: not known here how to show it
+        event = shown_event(self._codec, record.value, record.topic == self._topics.versions.name)
         if isinstance(event, VersionEvent):
-            self._table_ids.add(event.table_id)
+            self._table_ids.pop(event.table_id, None)
+            self._table_ids[event.table_id] = None
         elif isinstance(event, Ack):
             self._heard.add(event.node)
-        return [event] if isinstance(event, _SHOWN) else []
+        return [] if event is None else [event]
 
     def _forgotten(self, topic: str, key: bytes) -> list[Event]:
         """A table, or a job, that is nobody's any more."""
-        number = key.removeprefix(JOB_PREFIX)
-        if not number.isdigit():
-            return []  # what Spark has told of a run
         if topic == self._topics.versions.name:
-            self._table_ids.discard(int(number))
+            table_id = number_of_key(key, b"")
+            if table_id is not None:
+                self._table_ids.pop(table_id, None)
         elif topic == self._topics.jobs.name:
-            return [JobForgotten(int(number))]
+            job_id = job_of_key(key)
+            if job_id is not None:  # else it is what Spark has told of a run
+                return [JobForgotten(job_id)]
         return []
-
-    def _decode(self, topic: str, data: bytes) -> Any:
-        """Raises MalformedRequest."""
-        if topic == self._topics.versions.name:
-            return self._codec.decode_as(VersionEvent, data)
-        return self._codec.decode(data)
 
     def _log_event(self, offset: int, data: bytes) -> list[Event]:
         try:
@@ -221,7 +258,11 @@ class _AckWindows:
         self._give_up = give_up
         self._until_ns = boottime_ns() + int(SILENT_LOOK_S * 1e9)
         self._reader = TopicReader(
-            settings, "leasehold-watch-silent", tell_ends=True, give_up=give_up
+            settings,
+            "leasehold-watch-silent",
+            tell_ends=True,
+            give_up=give_up,
+            fetch_wait_ms=TO_THE_END_MS,
         )
 
     def first(self) -> int:

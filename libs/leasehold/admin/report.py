@@ -5,15 +5,16 @@ Every name of the result is part of the command's promise to programs: add names
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
 from leasehold.admin.blocker_report import holding_report
-from leasehold.admin.job_report import SPARK_SILENT_SAID_MS, jobs_report
+from leasehold.admin.job_report import SPARK_SILENT_SAID_MS, count_ended, recent_jobs_report
 from leasehold.admin.view import (
     OPEN_KNOWN_FOR_US,
     RATE_SECONDS_MAX,
+    SILENT_AFTER_US,
     ClusterView,
     NodeView,
     TableView,
@@ -25,6 +26,7 @@ from leasehold.events.version_diff import element_name, element_words
 from leasehold.model.ids import format_request_id, is_sequence_id
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.requests import Queue
+from leasehold.replication.log.truncation import TruncationSettings, copy_parts
 
 RATE_WINDOW_SECONDS: Final = 5
 CHECKS_TOLD_MAX: Final = 64
@@ -32,12 +34,21 @@ CHANGEFEED_SILENT_SAID_MS: Final = 15_000
 """Three of its words."""
 
 
-def report(view: ClusterView, now_us: int) -> dict[str, Any]:
-    """The whole view. Ages and lags are those at `as_of_us`, when the topics were last read, and
-    for the ledger those at `now_us`. `gaps`: sentences on what can't be told yet, or no longer; as
-    a rule none. `dead_letters`: the next offset of their topic, where the ends of transactions have
-    offsets, too."""
+def report(view: ClusterView, now_us: int, *, tables_max: int | None = None) -> dict[str, Any]:
+    """The whole view; of the jobs those that `recent_jobs_report` tells of, and of the tables at
+    most `tables_max`, those first that are being changed, then those that were changed last, with
+    the leases on them. `jobs_ended` and `tables_there`: how many there are.
+
+    Ages and lags are those at `as_of_us`, when the topics were last read, and for the ledger those
+    at `now_us`. `gaps`: sentences on what can't be told yet, or no longer; as a rule none.
+    `dead_letters`: the next offset of their topic, where the ends of transactions have offsets,
+    too."""
     asked_us, now_us = now_us, view.as_of_us(now_us)
+    tables = [table for _, table in sorted(view.tables.items())]
+    leased = None
+    if tables_max is not None and len(tables) > tables_max:
+        tables = _of_interest(view, tables, tables_max)
+        leased = {table.event.table_id for table in tables}
     return {
         "now_us": asked_us,
         "as_of_us": now_us,
@@ -46,17 +57,31 @@ def report(view: ClusterView, now_us: int) -> dict[str, Any]:
         "log": log_report(view, now_us),
         "rates": rates_report(view, now_us),
         "nodes": [node_report(view, node, now_us) for node in _by_name(view)],
+        "copies": copies_report(view, now_us),
         "ledger": ledger_report(view, asked_us),
         "spark": spark_report(view, now_us),
         "changefeed": changefeed_report(view, now_us),
-        "tables": [table_report(view, table) for _, table in sorted(view.tables.items())],
-        "leases": leases_report(view, asked_us),
-        "jobs": jobs_report(view, now_us),
+        "tables": [table_report(view, table) for table in tables],
+        "tables_there": len(view.tables),
+        "leases": leases_report(view, asked_us, leased),
+        "jobs": recent_jobs_report(view, now_us),
+        "jobs_ended": count_ended(view),
         "lanes": queues_report(view),
         "versions": [event_report(change) for change in reversed(view.recent)],
         "checks": [check_report(check) for check in islice(_newest_checks(view), CHECKS_TOLD_MAX)],
         "dead_letters": view.ends.get("dead-letter", 0),
     }
+
+
+def _of_interest(view: ClusterView, tables: list[TableView], most: int) -> list[TableView]:
+    """Return the tables that running jobs change, then those with the newest versions."""
+    running = [seen.job for seen in view.jobs.values() if not seen.status.ended]
+    changing = {table_id for job in running for table_id in job.tables}
+
+    def rank(table: TableView) -> tuple[bool, int]:
+        return table.event.table_id not in changing, -table.event.lsn
+
+    return sorted(sorted(tables, key=rank)[:most], key=lambda table: table.event.table_id)
 
 
 def spark_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
@@ -167,6 +192,33 @@ def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any
     }
 
 
+def copies_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
+    """Return the copies of stores that nodes take to begin from, oldest first, and those just
+    taken: the log is kept from `offset`, for `kept_ms` more if no more is heard of one.
+
+    `node`: who takes it ("" = a node of an earlier release, which doesn't say); `source`: whose
+    store it is. `lag_records`: what it will have to read of the log afterwards.
+    """
+    kept_ms = TruncationSettings().copy_away_ms
+    found = []
+    for name, ack in view.copies.items():
+        age_ms = max(0, now_us - ack.sent_us) // 1_000
+        source, taker = copy_parts(name)
+        if age_ms < kept_ms:
+            found.append(
+                {
+                    "node": taker,
+                    "source": source,
+                    "under_way": age_ms * 1_000 <= SILENT_AFTER_US,
+                    "offset": ack.offset,
+                    "lag_records": max(0, view.log.end - ack.offset),
+                    "age_ms": age_ms,
+                    "kept_ms": kept_ms - age_ms,
+                }
+            )
+    return sorted(found, key=lambda copy: copy["offset"])
+
+
 def _open_words(view: ClusterView, node: str, now_us: int) -> str:
     """Return whom the node lets in without asking; "" = nobody, as far as is known."""
     told = view.open_nodes.get(node)
@@ -250,15 +302,19 @@ def elements_report(descriptor: Descriptor, elements: Iterable[Element]) -> list
     ]
 
 
-def leases_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
-    """Per table: current and lowest version, and who holds which; of old ones (`holders`) since
-    when, at what work, and whether the agent answers."""
+def leases_report(
+    view: ClusterView, now_us: int, table_ids: Collection[int] | None = None
+) -> list[dict[str, Any]]:
+    """Per table, of all or those given: current and lowest version, and who holds which; of old
+    ones (`holders`) since when, at what work, and whether the agent answers."""
     if view.ledger is None:
         return []
     found = []
     for status in view.ledger.report.tables:
         if is_sequence_id(status.table) and not status.leases:
             continue  # of one whose rows nobody reads there is nothing to tell
+        if table_ids is not None and status.table not in table_ids:
+            continue
         known = view.tables.get(status.table)
         holders = view.ledger.holders.get(status.table, ())
         name = known.event.name if known else f"table {status.table}"

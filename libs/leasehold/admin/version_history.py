@@ -6,11 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from leasehold.admin.view import VersionChange
+from leasehold.admin.view import TableView, VersionChange
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.states import State
 from leasehold.events.version_diff import ElementChange, diff
-from leasehold.model.errors import SnapshotTooOld, StaleVersion, UnknownTable, UnknownVersion
+from leasehold.model.errors import (
+    MalformedRequest,
+    SnapshotTooOld,
+    StaleVersion,
+    UnknownTable,
+    UnknownVersion,
+)
 from leasehold.model.records.events import VersionEvent
 
 
@@ -53,13 +59,8 @@ class TableHistory(NamedTuple):
         What the oldest event kept has changed is not known, unless it is version 1: its elements
         are then shown as if they were new.
         """
-        descriptors: list[Descriptor | None] = [None]
-        descriptors += [from_wire(event.body) for event in self.events]
-        changed = []
-        for event, (before, after) in zip(self.events, pairwise(descriptors), strict=True):
-            assert after is not None
-            changed.append(VersionChange(event, diff(before, after)))
-        return tuple(changed)
+        tables = [TableView(event) for event in self.events]
+        return tuple(map(VersionChange, tables, (None, *tables[:-1])))
 
 
 def _histories(events: Iterable[VersionEvent]) -> list[TableHistory]:
@@ -134,6 +135,13 @@ def _names(event: VersionEvent) -> Sequence[str]:
 
 
 def _dense(events: list[VersionEvent]) -> TableHistory:
+    """Return the history that events in order are. ⚠ A topic that somebody else wrote to may have
+    any: then MalformedRequest is raised."""
     for before, after in pairwise(events):
-        assert after.version == before.version + 1, f"D2: {before.version}, {after.version}"
+        if after.version != before.version + 1:
+            raise MalformedRequest(
+                f"the version events of table {after.name!r} do not follow each other: behind"
+                f" version {before.version} comes {after.version}. Somebody else than the"
+                " changefeed has written to versions-history, or a part of it was deleted."
+            )
     return TableHistory(tuple(events))

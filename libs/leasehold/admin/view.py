@@ -7,15 +7,17 @@ looking asks nothing of the master. Times are unix µs, for people; nothing is d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor, from_wire
-from leasehold.catalog.job import Job, job_from_wire
+from leasehold.catalog.job import Job, Status, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.events.version_diff import ElementChange, diff
 from leasehold.lease.replies import Holding, SnapshotReport
+from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
@@ -29,6 +31,7 @@ RECENT_CHECKS_MAX: Final = 64
 RATE_SECONDS_MAX: Final = 60
 HELD_BACK_MAX: Final = 1_000
 OPEN_NODES_MAX: Final = 1_000
+COPIES_MAX: Final = 1_000
 OPEN_KNOWN_FOR_US: Final = 30_000_000
 """Several of its words. A node that asks since it was started anew says nothing more of it."""
 SILENT_AFTER_US: Final = 3_000_000
@@ -158,28 +161,56 @@ class SessionSeen(NamedTuple):
     moved_us: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableView:
     """The newest published version of a table."""
 
-    descriptor: Descriptor
     event: VersionEvent
 
+    @cached_property
+    def descriptor(self) -> Descriptor:
+        return from_wire(self.event.body)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class VersionChange:
-    """A version event with what it changed, seen from the version known before it."""
+    """A version with what it changed, seen from the one known `before` it, if one was."""
 
-    event: VersionEvent
-    changes: tuple[ElementChange, ...]
+    after: TableView
+    before: TableView | None
+
+    @property
+    def event(self) -> VersionEvent:
+        return self.after.event
+
+    @cached_property
+    def changes(self) -> tuple[ElementChange, ...]:
+        before = None if self.before is None else self.before.descriptor
+        return diff(before, self.after.descriptor)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobView:
-    """A job as the log has it."""
+    """A job as the log has it. One that has ended is decoded when it is looked at: of thousands few
+    ever are."""
 
-    job: Job
     event: JobEvent
+
+    @cached_property
+    def job(self) -> Job:
+        return job_from_wire(self.event.body)
+
+    @property
+    def status(self) -> Status:
+        return Status(self.event.body["status"])
+
+    @cached_property
+    def readable(self) -> bool:
+        """Whether it can be decoded; a job that has not ended can."""
+        try:
+            return self.job.job_id == self.event.job_id
+        except Exception:  # noqa: BLE001 - of a body that is no job anything may come
+            return False
 
 
 class Second(NamedTuple):
@@ -198,7 +229,8 @@ class ClusterView:
     `held_back`: an agent's newest word on an older version, by agent, table id and version; whether
     it still holds it only the ledger tells. `checks`: by subject, the one heard of last at the end,
     then each node's newest report by name and table id. `open_nodes`: each node's newest word that
-    it lets clients in without asking. `sessions`: by id. `committed`, `refused`
+    it lets clients in without asking. `copies`: the newest word for each copy of a store that a
+    node takes or has taken, by `copy_name`. `sessions`: by id. `committed`, `refused`
     and `dead_lettered` count since the view began to look. `not_read`: topics that were never read
     to their ends yet (see `TopicsRead`), so that what they say is not known yet; `read_us`: when
     topics were last read, 0 for a view that is told of everything at once.
@@ -215,6 +247,7 @@ class ClusterView:
     checks: dict[bytes, dict[tuple[str, int], CheckReport]] = field(default_factory=dict)
     held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)
     open_nodes: Mapping[str, AccessReport] = field(default_factory=dict)
+    copies: Mapping[str, Ack] = field(default_factory=dict)
     sessions: Mapping[int, SessionSeen] = field(default_factory=dict)
     ledger: LedgerSeen | None = None
     ledger_us: int = 0
@@ -263,16 +296,8 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return _told_open(view, event)
         case HoldingReport():
             return _held_back(view, event)
-        case CheckReport():
-            return _checked(view, event)
-        case VersionEvent():
-            return _version(view, event)
-        case JobEvent():
-            return _job(view, event)
-        case JobForgotten():
-            return _without_job(view, event.job_id)
-        case JobProgress():
-            return _progress(view, event)
+        case VersionEvent() | JobEvent() | JobForgotten() | JobProgress() | CheckReport():
+            return fold_all(view, (event,), now_us)
         case SparkReport():
             return replace(view, spark=event)
         case ChangefeedReport():
@@ -289,13 +314,109 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return replace(view, not_read=dict(event.left), read_us=now_us)
 
 
-def _checked(view: ClusterView, report: CheckReport) -> ClusterView:
-    said = {**view.checks.get(report.subject, {}), (report.node, report.table_id): report}
-    checks = {subject: of for subject, of in view.checks.items() if subject != report.subject}
-    checks[report.subject] = said
-    if len(checks) > RECENT_CHECKS_MAX:
-        del checks[next(iter(checks))]
-    return replace(view, checks=checks)
+_TOLD: Final = (VersionEvent, JobEvent, JobForgotten, JobProgress, CheckReport)
+
+
+def fold_all(
+    view: ClusterView,
+    events: Iterable[Event],
+    now_us: int,
+    unusable: Callable[[Event, Exception], None] | None = None,
+) -> ClusterView:
+    """Return the view after those events. What is kept of each table and each job is copied once
+    for all of them, not once for each: a first look reads thousands. An event that can't be used is
+    left out and given to `unusable`, with what it raised; where that is None this is raised."""
+    told: _Told | None = None
+    for event in events:
+        try:
+            if isinstance(
+                event, VersionEvent | JobEvent | JobForgotten | JobProgress | CheckReport
+            ):
+                told = told or _Told(view)
+                told.take(event)
+            else:
+                view = fold(view, event, now_us)
+        except Exception as error:
+            if unusable is None:
+                raise
+            unusable(event, error)
+    return view if told is None else told.in_view(view)
+
+
+class _Told:
+    """What is kept of each table and each job, to be added to."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self.tables = dict(view.tables)
+        self.recent = list(view.recent)
+        self.jobs = dict(view.jobs)
+        self.progress = dict(view.progress)
+        self.checks = dict(view.checks)
+        self._own_checks: set[bytes] = set()  # subjects whose reports are no longer the view's
+
+    def take(
+        self, event: VersionEvent | JobEvent | JobForgotten | JobProgress | CheckReport
+    ) -> None:
+        match event:
+            case VersionEvent():
+                self.version(event)
+            case JobEvent():
+                self.job(event)
+            case JobForgotten(job_id):
+                self.jobs.pop(job_id, None)
+                self.progress.pop(job_id, None)
+            case JobProgress():
+                self.progressed(event)
+            case CheckReport():
+                self.checked(event)
+
+    def in_view(self, view: ClusterView) -> ClusterView:
+        return replace(
+            view,
+            tables=self.tables,
+            recent=tuple(self.recent[-RECENT_EVENTS_MAX:]),
+            jobs=self.jobs,
+            progress=self.progress,
+            checks=self.checks,
+        )
+
+    def version(self, event: VersionEvent) -> None:
+        known = self.tables.get(event.table_id)
+        if known is not None and event.version <= known.event.version:
+            return
+        table = TableView(event)
+        descriptor = table.descriptor  # ⚠ What can't be decoded raises here, not where it is shown.
+        self.recent.append(VersionChange(table, known))
+        if descriptor.state is State.ABSENT:
+            self.tables.pop(event.table_id, None)
+        else:
+            self.tables[event.table_id] = table
+
+    def job(self, event: JobEvent) -> None:
+        known = self.jobs.get(event.job_id)
+        if known is None or event.lsn >= known.event.lsn:
+            seen = JobView(event)
+            if not seen.status.ended and seen.job.job_id != event.job_id:
+                raise MalformedRequest(f"an event of job {event.job_id} is about another one")
+            self.jobs[event.job_id] = seen
+
+    def checked(self, report: CheckReport) -> None:
+        said = self.checks.pop(report.subject, {})
+        if report.subject not in self._own_checks:
+            self._own_checks.add(report.subject)
+            said = dict(said)
+        said[report.node, report.table_id] = report
+        self.checks[report.subject] = said
+        if len(self.checks) > RECENT_CHECKS_MAX:
+            oldest = next(iter(self.checks))
+            del self.checks[oldest]
+            self._own_checks.discard(oldest)
+
+    def progressed(self, progress: JobProgress) -> None:
+        # Kept beside the jobs: in a compacted topic a job's progress may stand before its state.
+        known = self.progress.get(progress.job_id)
+        if known is None or (progress.run, progress.sent_us) >= (known.run, known.sent_us):
+            self.progress[progress.job_id] = progress
 
 
 def _told_open(view: ClusterView, report: AccessReport) -> ClusterView:
@@ -415,8 +536,10 @@ def _master_by_ack(view: ClusterView, epoch: int) -> str:
 
 
 def _ack(view: ClusterView, ack: Ack) -> ClusterView:
-    if ack.role in (CHANGEFEED_ROLE, COPY_ROLE):
+    if ack.role == CHANGEFEED_ROLE:
         return view  # somebody for whom the log is kept, but no node that applies it
+    if ack.role == COPY_ROLE:
+        return _copied(view, ack)
     known = view.nodes.get(ack.node)
     if known is not None and ack.sent_us < known.ack.sent_us:
         return view
@@ -431,39 +554,11 @@ def _ack(view: ClusterView, ack: Ack) -> ClusterView:
     return view
 
 
-def _version(view: ClusterView, event: VersionEvent) -> ClusterView:
-    known = view.tables.get(event.table_id)
-    if known is not None and event.version <= known.event.version:
+def _copied(view: ClusterView, ack: Ack) -> ClusterView:
+    known = view.copies.get(ack.node)
+    if known is not None and ack.sent_us < known.sent_us:
         return view
-    descriptor = from_wire(event.body)
-    change = VersionChange(event, diff(known.descriptor if known else None, descriptor))
-    tables = {**view.tables, event.table_id: TableView(descriptor, event)}
-    if descriptor.state is State.ABSENT:
-        del tables[event.table_id]
-    return replace(
-        view,
-        tables=tables,
-        recent=(*view.recent, change)[-RECENT_EVENTS_MAX:],
-    )
-
-
-def _job(view: ClusterView, event: JobEvent) -> ClusterView:
-    known = view.jobs.get(event.job_id)
-    if known is not None and event.lsn < known.event.lsn:
-        return view
-    job = JobView(job_from_wire(event.body), event)
-    return replace(view, jobs={**view.jobs, event.job_id: job})
-
-
-def _without_job(view: ClusterView, job_id: int) -> ClusterView:
-    jobs = {number: job for number, job in view.jobs.items() if number != job_id}
-    progress = {number: said for number, said in view.progress.items() if number != job_id}
-    return replace(view, jobs=jobs, progress=progress)
-
-
-def _progress(view: ClusterView, progress: JobProgress) -> ClusterView:
-    # Kept beside the jobs: in a compacted topic a job's progress may stand before its state.
-    known = view.progress.get(progress.job_id)
-    if known is not None and (progress.run, progress.sent_us) < (known.run, known.sent_us):
-        return view
-    return replace(view, progress={**view.progress, progress.job_id: progress})
+    copies = {**view.copies, ack.node: ack}
+    if len(copies) > COPIES_MAX:
+        del copies[min(copies, key=lambda each: copies[each].sent_us)]
+    return replace(view, copies=copies)

@@ -6,6 +6,7 @@ their bodies, and joins no consumer group: any number of watchers cost the maste
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
@@ -17,7 +18,7 @@ from leasehold.admin.view import (
     LedgerSeen,
     TopicsRead,
     Unreachable,
-    fold,
+    fold_all,
 )
 from leasehold.lease.commands import Command, Holders, Snapshot
 from leasehold.lease.replies import HolderList, Holding, Reply, SnapshotReport
@@ -26,6 +27,10 @@ from leasehold.model.errors import LeaseholdError, LedgerUnavailable
 from leasehold.settings.client import ClientSettings
 
 LEDGER_EVERY_S: Final = 0.5
+LOG: Final = logging.getLogger("leasehold.watch")
+LEDGER_PAUSE: Final = 20
+"""How many times as long as a look at the ledger took the next one waits at least: with thousands
+of tables it is work for Redis, which agents wait for, and for this process."""
 AWAY_RETRY_S: Final = 1.0
 NOTHING_READ: Final[Mapping[str, int]] = {"acks": -1, "jobs": -1, "log": -1, "versions": -1}
 READ_TIMEOUT_S: Final = 0.2
@@ -57,6 +62,11 @@ class Ledger(Protocol):
     def close(self) -> None: ...
 
 
+def _say_left_out(event: Event, error: Exception) -> None:
+    what, why = type(event).__name__, type(error).__name__
+    LOG.error("a %s is left out, which can't be used (%s)", what, why)
+
+
 class ClusterWatch(Closing):
     """A thread that follows a cluster. `view` is the newest state at any time; it is immutable and
     may be kept."""
@@ -67,9 +77,12 @@ class ClusterWatch(Closing):
         *,
         source: EventSource | None = None,
         ledger: Ledger | None = None,
+        brief: bool = False,
     ) -> None:
+        """Begin to follow. `brief`: whoever looks waits for the first view, and will not look for
+        long."""
         self._stopping = threading.Event()
-        self._source = source or _kafka_source(settings, self._stopping.is_set)
+        self._source = source or _kafka_source(settings, self._stopping.is_set, brief=brief)
         self._ledger = ledger or _redis_ledger(settings)
         self._changed = threading.Condition()
         self._view = ClusterView(not_read=NOTHING_READ)
@@ -123,8 +136,7 @@ class ClusterWatch(Closing):
     def _take(self, *events: Event, bus: bool = False, ledger: bool = False) -> None:
         now_us = unix_us()
         with self._changed:
-            for event in events:
-                self._view = fold(self._view, event, now_us)
+            self._view = fold_all(self._view, events, now_us, unusable=_say_left_out)
             # That topics were read, and had nothing new, is no change that anybody waits for.
             self._number += any(not isinstance(event, TopicsRead) for event in events)
             self._bus_seen = self._bus_seen or bus
@@ -151,7 +163,8 @@ class ClusterWatch(Closing):
                 self._take(LedgerSeen(reply, self._holders(reply)), ledger=True)
             except LedgerUnavailable as error:
                 self._take(Unreachable("ledger", error.message), ledger=True)
-            self._stopping.wait(LEDGER_EVERY_S - (boottime_ns() - began_ns) / 1e9)
+            took_s = (boottime_ns() - began_ns) / 1e9
+            self._stopping.wait(max(LEDGER_EVERY_S - took_s, LEDGER_PAUSE * took_s))
 
     def _holders(self, report: SnapshotReport) -> dict[int, tuple[Holding, ...]]:
         tables = [s.table for s in report.tables[:LISTED_TABLES_MAX] if s.leases]
@@ -163,10 +176,12 @@ class ClusterWatch(Closing):
         }
 
 
-def _kafka_source(settings: ClientSettings, give_up: Callable[[], bool]) -> EventSource:
+def _kafka_source(
+    settings: ClientSettings, give_up: Callable[[], bool], *, brief: bool
+) -> EventSource:
     from leasehold.admin.kafka_events import KafkaEvents
 
-    return KafkaEvents(settings.kafka, settings.topics, give_up)
+    return KafkaEvents(settings.kafka, settings.topics, give_up, brief=brief)
 
 
 def _redis_ledger(settings: ClientSettings) -> Ledger:

@@ -31,7 +31,7 @@ from leasehold.catalog.roles import (
     Role,
     Roles,
 )
-from leasehold.model.errors import InsufficientPrivilege, InvalidPrincipal
+from leasehold.model.errors import InsufficientPrivilege, NotAuthentic
 from leasehold.model.ids import is_sequence_id
 from leasehold.model.records.log import (
     AccessWrite,
@@ -177,15 +177,15 @@ class Access:
 
     def actor_of(self, principal: str, as_role: str = "") -> int:
         """Return the role whose rights a request has: of its principal ("" = the first role), or of
-        the one that this has put on by SET ROLE. Raises InvalidPrincipal (28000),
+        the one that this has put on by SET ROLE. Raises NotAuthentic (28000),
         InsufficientPrivilege (42501)."""
         if not principal and not as_role:
             return BOOTSTRAP_ROLE
         said = self.roles.by_id[BOOTSTRAP_ROLE] if not principal else self.roles.find(principal)
         if said is None:
-            raise InvalidPrincipal(f'role "{principal}" does not exist')
+            raise NotAuthentic(f'role "{principal}" does not exist')
         if not said.may_log_in:
-            raise InvalidPrincipal(f'role "{said.name}" is not permitted to log in')
+            raise NotAuthentic(f'role "{said.name}" is not permitted to log in')
         if not as_role:
             return said.role_id
         wanted = self.roles.find(as_role)

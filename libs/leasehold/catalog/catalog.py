@@ -8,16 +8,18 @@ catalog writes after the record that holds them was read back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections import deque
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import takewhile
+from typing import Any, Final
 
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor, from_wire
-from leasehold.catalog.elements import ForeignKey
 from leasehold.catalog.history import Ended, ended_before
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.catalog.newer_release import as_written
+from leasehold.catalog.references import Reference, References
 from leasehold.catalog.states import State
 from leasehold.model.errors import StaleVersion, StoreCorrupted, UnknownTable, UnknownVersion
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
@@ -38,29 +40,37 @@ from leasehold.model.records.log import (
     TableTruncated,
 )
 
-
-class Reference(NamedTuple):
-    """A foreign key, and the version of its table that enforces it."""
-
-    child: Descriptor
-    key: ForeignKey
+FORGOTTEN_TOLD_MAX: Final = 100_000
+"""More than a node can forget in one turn: who follows the catalog hears of each."""
 
 
 class Catalog:
-    """Versions by table id; `apply` is its only way to change."""
+    """Versions by table id; `apply` is its only way to change. What is kept beside them for those
+    who ask is kept table by table: a change of one costs nothing for the others."""
 
     def __init__(self) -> None:
-        self._versions: dict[int, dict[int, Descriptor]] = {}
-        self._newest: dict[int, int] = {}
+        # Each table's are replaced, never changed, so that a copy may share them.
+        self._versions: dict[int, Mapping[int, Descriptor]] = {}
+        self._newest: dict[int, Descriptor] = {}
         self._names: dict[str, tuple[int, ...]] = {}
+        self._named: dict[int, frozenset[str]] = {}  # the names of each table there
+        self._index_names: dict[str, int] = {}  # of newest versions, with how many have it
+        self._with_indexes: dict[int, frozenset[str]] = {}  # those of each table there
         self._min_versions: dict[int, int] = {}
         self.jobs: dict[int, Job] = {}
+        self.running: dict[int, Job] = {}
+        """The jobs that have not ended."""
         self.ledger_run = ""
         self.access = Access()
-        self._references: dict[int, tuple[Reference, ...]] | None = None
-        self._has_actions = False
+        self._references = References()
         self._ids_from = 1
+        self._highest_ids = [0, 0]  # of tables and of sequences, those that a job has yet to make
         self._current: dict[str, Descriptor] = {}  # what a request without a version resolves
+        self._with_past: set[int] = set()  # tables of which more than one version is kept
+        self.changes = 0
+        """How many changes of tables there have been; see `changed_since`."""
+        self._changed_at: dict[int, int] = {}  # of each table the last one, in that order
+        self._forgotten: deque[int] = deque()  # forgotten tables that are in there
 
     @classmethod
     def load(
@@ -78,8 +88,8 @@ class Catalog:
         catalog._min_versions = dict(min_versions)
         for body in descriptors:
             catalog._put(as_written(body, from_wire))
-        found = (as_written(body, job_from_wire) for body in jobs)
-        catalog.jobs = {job.job_id: job for job in found}
+        for body in jobs:
+            catalog.put_job(as_written(body, job_from_wire))
         catalog.ledger_run = ledger_run
         catalog.access = Access.load(access, next_role_id)
         return catalog
@@ -87,14 +97,24 @@ class Catalog:
     def copy(self) -> Catalog:
         made = Catalog()
         made._take_over(self)
+        made.changes = self.changes
+        made._changed_at = dict(self._changed_at)
+        made._forgotten = deque(self._forgotten)
         return made
 
     def _take_over(self, catalog: Catalog) -> None:
-        self._versions = {table: dict(kept) for table, kept in catalog._versions.items()}
+        self._versions = dict(catalog._versions)
         self._newest = dict(catalog._newest)
         self._names = dict(catalog._names)
+        self._named = dict(catalog._named)
+        self._index_names = dict(catalog._index_names)
+        self._with_indexes = dict(catalog._with_indexes)
         self._min_versions = dict(catalog._min_versions)
         self.jobs = dict(catalog.jobs)
+        self.running = dict(catalog.running)
+        self._references = catalog._references.copy()
+        self._with_past = set(catalog._with_past)
+        self._highest_ids = list(catalog._highest_ids)
         self.ledger_run = catalog.ledger_run
         self.access = catalog.access
         self._ids_from = catalog._ids_from
@@ -112,16 +132,16 @@ class Catalog:
             case MinVersion(table_id=table_id, version=version):
                 # D5: the fence only ever rises, and never past the newest version.
                 assert version >= self._min_versions.get(table_id, 0), "D5"
-                assert version <= self._newest[table_id], "D5"
+                assert version <= self._newest[table_id].version, "D5"
                 self._min_versions[table_id] = version
                 self._name(table_id)
             case JobWrite(body=body):
-                job = as_written(body, job_from_wire)
-                self.jobs[job.job_id] = job
+                self.put_job(as_written(body, job_from_wire))
             case TableForgotten(table_id=table_id):
                 self._forget_table(table_id)
             case JobForgotten(job_id=job_id):
                 del self.jobs[job_id]
+                self.running.pop(job_id, None)
             case RoleWrite() | MembershipWrite() | AccessWrite():
                 self.access = self.access.applied(write)
             case TableTruncated():
@@ -131,44 +151,101 @@ class Catalog:
             case ChunkDecided():
                 job = self.jobs[write.job_id]
                 if job.run == write.run:
-                    self.jobs[write.job_id] = job.counted(*write[2:])
+                    self.put_job(job.counted(*write[2:]))
             case FindingsDecided():
                 job = self.jobs[write.job_id]
                 if job.run == write.run:
-                    self.jobs[write.job_id] = job.validated(write)
+                    self.put_job(job.validated(write))
+
+    def put_job(self, job: Job) -> None:
+        """Keep a job as it is now."""
+        self.jobs[job.job_id] = job
+        if job.status.ended:
+            self.running.pop(job.job_id, None)
+        else:
+            self.running[job.job_id] = job
+        for table_id in job.tables:
+            self._note_id(table_id)
+
+    def _note_id(self, table_id: int) -> None:
+        kind = is_sequence_id(table_id)
+        self._highest_ids[kind] = max(self._highest_ids[kind], table_id)
 
     def _put(self, descriptor: Descriptor) -> None:
-        versions = self._versions.setdefault(descriptor.table_id, {})
-        newest = self._newest.get(descriptor.table_id, 0)
+        table_id = descriptor.table_id
+        versions = self._versions.get(table_id, {})
+        newest = self._newest[table_id].version if versions else 0
         # D1, D2: versions of a table follow each other without a gap.
         if versions and descriptor.version != newest + 1:
             raise StoreCorrupted(
                 f"version {descriptor.version} of table {descriptor.name!r} follows {newest}"
             )
-        versions[descriptor.version] = descriptor
-        self._newest[descriptor.table_id] = descriptor.version
-        self._name(descriptor.table_id)
+        self._versions[table_id] = {**versions, descriptor.version: descriptor}
+        if versions:
+            self._with_past.add(table_id)
+        self._newest[table_id] = descriptor
+        self._name_indexes(table_id, descriptor)
+        self._note_id(table_id)
+        self._name(table_id)
 
     def _name(self, table_id: int) -> None:
         """Know a table by the names of every version that may be in use (D9). Only one that takes
         the place of another, or its name, has it while that one's last readers finish, and then
         under later numbers: name and version mean one table."""
-        self._references = None
-        self._current = {}
-        known = {
-            name
-            for version, descriptor in self._versions[table_id].items()
-            if version >= self.min_version(table_id)
-            for name in descriptor.names
-        }
-        named = {n: tuple(t for t in ts if t != table_id) for n, ts in self._names.items()}
-        for name in known:
-            others = named.get(name, ())
+        kept, lowest = self._versions[table_id], self.min_version(table_id)
+        in_use = [kept[version] for version in range(max(lowest, min(kept)), max(kept) + 1)]
+        known = frozenset(name for descriptor in in_use for name in descriptor.names)
+        before = self._named.get(table_id, frozenset())
+        for name in before - known:
+            self._take_name(name, table_id)
+        for name in known - before:
+            others = self._names.get(name, ())
             assert all(self._mirrors(table_id, other) for other in others), (
                 f"D9: two tables are named {name!r}"
             )
-            named[name] = tuple(sorted((*others, table_id)))
-        self._names = {name: tables for name, tables in named.items() if tables}
+            self._names[name] = tuple(sorted((*others, table_id)))
+        self._named[table_id] = known
+        for name in before | known:
+            self._current.pop(name, None)
+        self._references.put(table_id, in_use)
+        self._note_change(table_id)
+
+    def _take_name(self, name: str, table_id: int) -> None:
+        left = tuple(other for other in self._names[name] if other != table_id)
+        if left:
+            self._names[name] = left
+        else:
+            del self._names[name]
+
+    def _name_indexes(self, table_id: int, newest: Descriptor | None) -> None:
+        """Know the names of a table's indexes as those of its newest version, None: it is gone."""
+        there = newest is not None and newest.state is not State.ABSENT
+        names = newest.index_names if newest is not None and there else frozenset()
+        before = self._with_indexes.pop(table_id, frozenset())
+        if names:
+            self._with_indexes[table_id] = names
+        for name in names - before:
+            self._index_names[name] = self._index_names.get(name, 0) + 1
+        for name in before - names:
+            left = self._index_names.pop(name) - 1
+            if left:
+                self._index_names[name] = left
+
+    def index_names(self) -> Set[str]:
+        """Return the names of all indexes that users know of, with those of primary keys."""
+        return self._index_names.keys()
+
+    def _note_change(self, table_id: int) -> None:
+        self.changes += 1
+        self._changed_at.pop(table_id, None)
+        self._changed_at[table_id] = self.changes
+
+    def changed_since(self, changes: int) -> list[int]:
+        """Return the ids of tables that have changed since `changes` was that number, also of those
+        that are not there any more: for whoever follows the catalog without looking at all of
+        it."""
+        latest = reversed(self._changed_at.items())
+        return [table for table, at in takewhile(lambda each: each[1] > changes, latest)]
 
     def _mirrors(self, one: int, other: int) -> bool:
         tables = self.newest(one), self.newest(other)
@@ -178,41 +255,28 @@ class Catalog:
 
     def tables(self) -> tuple[Descriptor, ...]:
         """Return the newest version of every table that is not absent, by table id."""
-        newest = (self.newest(table_id) for table_id in sorted(self._versions))
-        return tuple(table for table in newest if table.state is not State.ABSENT)
+        newest = [self._newest[table_id] for table_id in sorted(self._newest)]
+        return tuple([table for table in newest if table.state is not State.ABSENT])
 
     @property
     def has_actions(self) -> bool:
         """Whether a foreign key in use does something with the rows that refer."""
-        if self._references is None:
-            self.references(0)
-        return self._has_actions
+        return self._references.acts
 
     def references(self, table_id: int) -> tuple[Reference, ...]:
         """Return foreign keys that refer to a table's rows and are enforced in some version of
-        theirs that may be in use, the newest of those: a parent's writers know nothing of their
-        children."""
-        if self._references is None:
-            found: dict[int, dict[tuple[int, int], Reference]] = {}
-            for child_id, versions in self._versions.items():
-                for version, child in versions.items():
-                    if version >= self.min_version(child_id) and child.has_own_rows:
-                        for key in child.enforced_foreign_keys:
-                            by_key = found.setdefault(key.parent, {})
-                            by_key[child_id, key.element_id] = Reference(child, key)
-            self._references = {parent: tuple(keys.values()) for parent, keys in found.items()}
-            self._has_actions = any(
-                r.key.acts for known in self._references.values() for r in known
-            )
-        return self._references.get(table_id, ())
+        theirs that may be in use, the newest of those."""
+        return self._references.to(table_id)
 
     def leased_tables(self) -> tuple[Descriptor, ...]:
         """Return those, and absent ones that an older version of may still be in use (D5)."""
-        newest = (self.newest(table_id) for table_id in sorted(self._versions))
-        return tuple(
-            table
-            for table in newest
-            if table.state is not State.ABSENT or self.min_version(table.table_id) < table.version
+        return tuple([self._newest[table] for table in sorted(self._newest) if self.leases(table)])
+
+    def leases(self, table_id: int) -> bool:
+        """Say whether a version of the table may be in use."""
+        newest = self._newest.get(table_id)
+        return newest is not None and (
+            newest.state is not State.ABSENT or self.min_version(table_id) < newest.version
         )
 
     def table_names(self) -> Set[str]:
@@ -222,17 +286,13 @@ class Catalog:
     def next_table_id(self) -> int:
         """Return the id of the next table, above those of all tables, also of those that a job has
         yet to make."""
-        known = (table for table in self._known_ids() if not is_sequence_id(table))
-        return max(max(known, default=0) + 1, self._ids_from)
+        return max(self._highest_id(sequences=False) + 1, self._ids_from)
 
     def next_sequence_id(self) -> int:
-        known = (table for table in self._known_ids() if is_sequence_id(table))
-        return max(max(known, default=0) + 1, self._ids_from | SEQUENCES_FROM)
+        return max(self._highest_id(sequences=True) + 1, self._ids_from | SEQUENCES_FROM)
 
-    def _known_ids(self) -> Iterator[int]:
-        yield from self._versions
-        for job in self.jobs.values():
-            yield from job.tables
+    def _highest_id(self, *, sequences: bool) -> int:
+        return self._highest_ids[sequences]
 
     def has(self, table_id: int) -> bool:
         """Say whether a version of the table is kept."""
@@ -247,13 +307,13 @@ class Catalog:
         return max(self.jobs, default=0) + 1
 
     def newest(self, table_id: int) -> Descriptor:
-        return self._versions[table_id][self._newest[table_id]]
+        return self._newest[table_id]
 
     def has_newer(self, descriptor: Descriptor) -> bool:
         """Say whether there is a newer version; no for a table that is not known here (any
         more)."""
-        newest = self._newest.get(descriptor.table_id, descriptor.version)
-        return newest > descriptor.version
+        newest = self._newest.get(descriptor.table_id, descriptor)
+        return newest.version > descriptor.version
 
     def version(self, table_id: int, version: int) -> Descriptor:
         """Return a kept version; KeyError is a programmer's error (the log names what it wrote)."""
@@ -264,7 +324,7 @@ class Catalog:
         time."""
         return [
             ended
-            for table_id in sorted(self._versions)
+            for table_id in sorted(self._with_past)
             for ended in ended_before(
                 self.versions(table_id), self.min_version(table_id), before_us
             )
@@ -274,7 +334,9 @@ class Catalog:
         """Forget the oldest of a table's versions, one of `ended_before`."""
         kept = self._versions[table_id]
         assert version == min(kept) < self.min_version(table_id), "D5: it may be in use"
-        del kept[version]
+        self._versions[table_id] = {v: one for v, one in kept.items() if v != version}
+        if len(kept) == 2:
+            self._with_past.discard(table_id)
 
     def _forget_table(self, table_id: int) -> None:
         assert self.newest(table_id).state is State.ABSENT, "D9: somebody may name it"
@@ -282,8 +344,16 @@ class Catalog:
         del self._newest[table_id]
         self._min_versions.pop(table_id, None)
         self.access = self.access.without_object(table_id)
-        self._references = None
-        self._current = {}
+        for name in self._named.pop(table_id):
+            self._take_name(name, table_id)
+            self._current.pop(name, None)
+        self._with_past.discard(table_id)
+        self._name_indexes(table_id, None)
+        self._references.forget(table_id)
+        self._note_change(table_id)
+        self._forgotten.append(table_id)
+        if len(self._forgotten) > FORGOTTEN_TOLD_MAX:
+            self._changed_at.pop(self._forgotten.popleft(), None)
 
     def table_ids(self) -> list[int]:
         """Return the ids of all that a version is kept of, absent ones and sequences included."""
@@ -318,16 +388,16 @@ class Catalog:
         """Return, of several tables that have the name, the one that has it at this version; the
         last one where none has, which says what is wrong with the number."""
         for table_id in tables[:-1]:
-            asked = self._newest[table_id] if version is None else version
+            asked = self._newest[table_id].version if version is None else version
             kept = self._versions[table_id].get(asked)
             if kept is not None and name in kept.names and asked >= self.min_version(table_id):
                 return table_id
         return tables[-1]
 
     def _at(self, name: str, table_id: int, version: int | None) -> Descriptor:
-        newest = self._newest[table_id]
+        newest = self._newest[table_id].version
         if version is None or version == newest:
-            return self._versions[table_id][newest]
+            return self._newest[table_id]
         if not 1 <= version < newest:
             raise UnknownVersion(
                 f"table {name!r} has no version {version}; the newest is {newest}",

@@ -30,7 +30,7 @@ from leasehold.catalog.object_names import primary_key_name
 from leasehold.catalog.sequence import Sequence, sequence_from_wire, sequence_to_wire
 from leasehold.catalog.states import READABLE, WRITTEN, State
 from leasehold.catalog.wire_form import AS_LIST, Convert, Field, WireForm, required, sparse
-from leasehold.model.errors import UnknownColumn
+from leasehold.model.errors import MalformedRequest, UnknownColumn
 
 PROVISIONAL_FROM: Final = 1 << 40
 """Ids of tables that a transaction makes and that no log has given a number yet."""
@@ -142,6 +142,19 @@ class Descriptor:
         return tuple(i for i in self.indexes if i.refuses_duplicates and i.state in WRITTEN)
 
     @cached_property
+    def named_indexes(self) -> tuple[Index, ...]:
+        """The indexes that users know of."""
+        return tuple(index for index in self.indexes if not index.implied)
+
+    @cached_property
+    def index_names(self) -> frozenset[str]:
+        """The names of its indexes that others can't have, with that of its primary key's."""
+        names = {name for index in self.named_indexes for name in (index.name, index.alias) if name}
+        if not self.hidden_key and self.sequence is None:
+            names.add(self.key_constraint)
+        return frozenset(names)
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the table at this version; none when it is not public."""
         return _names(self.state, self.name, self.alias)
@@ -212,6 +225,12 @@ class Descriptor:
     def missing(self) -> dict[int, Missing]:
         """The columns that images of older versions may lack, by element id."""
         return {c.element_id: c.missing for c in self.columns if c.missing is not None}
+
+    @cached_property
+    def at_once(self) -> tuple[Column, ...]:
+        """The columns of which every row has the default although no writer can see them yet."""
+        hidden = (c for c in self.columns if c.state is State.DELETE_ONLY)
+        return tuple(c for c in hidden if c.missing is not None and c.missing.at_once)
 
     @cached_property
     def generated(self) -> tuple[Column, ...]:
@@ -350,3 +369,13 @@ DESCRIPTOR_FORM: Final = WireForm(
     sparse("since_lsn"),
 )
 from_wire: Final = DESCRIPTOR_FORM.from_wire
+
+
+def read_descriptor(body: Any) -> Descriptor:
+    """Return what `from_wire` makes of a body that came from outside. Raises MalformedRequest, and
+    nothing else, for what is no descriptor."""
+    try:
+        return from_wire(body)
+    except Exception as error:  # whatever it is: nobody can read this body
+        words = f"a table's description can't be read ({type(error).__name__}: {str(error)[:200]})"
+        raise MalformedRequest(words) from error

@@ -42,6 +42,12 @@ def derived_from_wire(body: Any) -> Derived:
     return Derived((sources,) if isinstance(sources, int) else tuple(sources), *rest)
 
 
+def missing_to_wire(missing: Missing) -> list[Any]:
+    """Return the body of a missing value. ⚠ What is there at once has a third part, which a node of
+    an earlier release refuses: it would leave the rows without it."""
+    return list(missing if missing.at_once else missing[:-1])
+
+
 def _context_from_wire(body: Any) -> CommitContext:
     now_us, seed = body
     return CommitContext(now_us, bytes.fromhex(seed))
@@ -69,7 +75,7 @@ COLUMN_FORM: Final = WireForm(
     Field("alias"),
     Field("locks", "", *AS_LIST),
     Field("derived", "", unless_none(derived_to_wire), unless_none(derived_from_wire)),
-    Field("missing", "", unless_none(list), unless_none(lambda body: Missing(*body))),
+    Field("missing", "", unless_none(missing_to_wire), unless_none(lambda body: Missing(*body))),
     Field("default_expression"),
     Field(
         "moment",
@@ -82,6 +88,7 @@ COLUMN_FORM: Final = WireForm(
     sparse("owns", "", *AS_LIST),
     sparse("ordinal"),
     sparse("moment_zone"),
+    sparse("narrow", "", unless_none(type_to_wire), unless_none(type_from_wire)),
 )
 INDEX_FORM: Final = WireForm(
     Index,

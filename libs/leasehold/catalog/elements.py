@@ -55,11 +55,13 @@ class Derived(NamedTuple):
 
 class Missing(NamedTuple):
     """The meaning of a row's image that was made under a version below `below` and lacks the
-    pair: the backfill has put `value`, a storage value, into every such row, by key and without
-    an image."""
+    pair: the row has `value`, a storage value, all the same. A backfill has put it there by key and
+    without an image; or, `at_once`, the store did when version `below` brought the column, without
+    touching a row (`rows/filled_by_key.py`)."""
 
     below: int
     value: Any
+    at_once: bool = False
 
 
 THIS_VERSION: Final = 0
@@ -81,13 +83,14 @@ class Column:
     relied on yet or any more), `nullable` False is public. `filled`: every row has had its pair of
     a write-only column, so what lacks one was set to NULL. `alias` is the name before a rename, as
     long as a version that knows it may be in use. `locks` are the ids of those that cover it: one,
-    or two while it moves between them (Claim 8). `missing`: rows are (or were) filled by key, with
-    its value; None: by images, or not at all. `hidden`: it is the key of rows that have none of
-    their own (T7); each row has its pair, and nobody can name it or is shown it. `numbering`: from
-    which sequence its default draws. `owns`: the sequences that go with it, in the order in which
-    it got them; (): what `numbering` says of its own. `ordinal`: the element id in whose place it
-    stands among the columns that a query sees, since it was made instead of that one; 0 = in its
-    own.
+    or two while it moves between them (Claim 8). `missing`: rows have (or had) its value without an
+    image of their own; None: they were filled by images, or not at all. `hidden`: it is the key of
+    rows that have none of their own (T7); each row has its pair, and nobody can name it or is shown
+    it. `numbering`: from which sequence its default draws. `owns`: the sequences that go with it,
+    in the order in which it got them; (): what `numbering` says of its own. `ordinal`: the element
+    id in whose place it stands among the columns that a query sees, since it was made instead of
+    that one; 0 = in its own. `narrow`: the type that it had before it was widened, as long as a
+    version that has it may be in use: values are of it, too.
     """
 
     element_id: int
@@ -109,6 +112,12 @@ class Column:
     owns: tuple[int, ...] = ()
     ordinal: int = 0
     moment_zone: str = ""
+    narrow: Type | None = None
+
+    @property
+    def written_type(self) -> Type:
+        """The type that a value must be of to be written."""
+        return self.narrow or self.type
 
     @property
     def position(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from leasehold.catalog.edits import Edit, edit_from_wire
 from leasehold.catalog.wire_form import AS_LIST, Field, WireForm, required, sparse, unless_none
+from leasehold.model.errors import MalformedRequest
 from leasehold.model.keys import Key
 from leasehold.model.records.log import CheckSlice, FindingsDecided
 
@@ -274,3 +275,13 @@ _JOB_FORM: Final = WireForm(
     sparse("through", "", *AS_LIST),
 )
 job_from_wire: Final = _JOB_FORM.from_wire
+
+
+def read_job(body: Any) -> Job:
+    """Return what `job_from_wire` makes of a body that came from outside. Raises MalformedRequest,
+    and nothing else, for what is no job."""
+    try:
+        return job_from_wire(body)
+    except Exception as error:  # whatever it is: nobody can read this body
+        words = f"a job's description can't be read ({type(error).__name__}: {str(error)[:200]})"
+        raise MalformedRequest(words) from error

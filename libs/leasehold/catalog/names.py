@@ -27,7 +27,7 @@ def find_references(catalog: Catalog, table_id: int) -> tuple[tuple[Descriptor, 
 
 
 def running_jobs(catalog: Catalog) -> Iterator[Job]:
-    return (job for job in catalog.jobs.values() if not job.status.ended)
+    return iter(catalog.running.values())
 
 
 def _planned(catalog: Catalog, kind: Kind) -> Iterator[str]:
@@ -61,12 +61,7 @@ def relation_names(catalog: Catalog) -> set[str]:
     """Return the names of tables and indexes, which share theirs, as in PostgreSQL; primary keys
     have an index, too. An index that only goes with a foreign key takes none: PostgreSQL makes no
     such index, and users give its name to one of theirs."""
-    names = set(catalog.table_names())
-    for table in catalog.tables():
-        if not table.hidden_key and table.sequence is None:
-            names.add(table.key_constraint)
-        for index in named_indexes(table):
-            names |= {index.name, index.alias} - {""}
+    names = {*catalog.table_names(), *catalog.index_names()}
     names.update(_planned(catalog, Kind.TABLE))
     names.update(_planned(catalog, Kind.INDEX))
     return names
@@ -74,7 +69,7 @@ def relation_names(catalog: Catalog) -> set[str]:
 
 def named_indexes(table: Descriptor) -> Iterator[Index]:
     """Return the indexes that users know of."""
-    return (index for index in table.indexes if not index.implied)
+    return iter(table.named_indexes)
 
 
 def implied_index_name(foreign_key: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Set
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import PROVISIONAL_FROM, Descriptor
 from leasehold.model.errors import UnknownTable
+from leasehold.model.ids import is_sequence_id
 
 
 class CatalogAhead(Catalog):
@@ -40,30 +41,41 @@ class CatalogAhead(Catalog):
         its name may be that of a table that goes."""
         self.unmake(table.table_id)
         self._versions[table.table_id] = {table.version: table}
-        self._newest[table.table_id] = table.version
+        self._newest[table.table_id] = table
         self._made[table.name] = table.table_id
+        self._name_indexes(table.table_id, table)
+        self._references.put(table.table_id, (table,))
 
     def unmake(self, table_id: int) -> None:
         self._versions.pop(table_id, None)
         self._newest.pop(table_id, None)
         self._made = {name: made for name, made in self._made.items() if made != table_id}
-        self._changed()
+        self._name_indexes(table_id, None)
+        self._references.forget(table_id)
+        self._current = {}
 
     def drop(self, table_id: int) -> None:
         """Take the name of a table that is in the log away here."""
         self._gone.add(table_id)
-        self._changed()
+        self._name_indexes(table_id, None)
+        self._current = {}
 
-    def _changed(self) -> None:
-        self._references, self._current = None, {}
+    def _highest_id(self, *, sequences: bool) -> int:
+        made = (t for t in self._made.values() if is_sequence_id(t) == sequences)
+        return max(super()._highest_id(sequences=sequences), max(made, default=0))
 
     def tables(self) -> tuple[Descriptor, ...]:
         """Return the tables without those that go."""
-        return tuple(table for table in super().tables() if table.table_id not in self._gone)
+        return tuple([table for table in super().tables() if table.table_id not in self._gone])
 
     def table_names(self) -> Set[str]:
-        kept = (name for name, tables in self._names.items() if not self._gone.issuperset(tables))
-        return {*kept, *self._made}
+        gone = {
+            name
+            for table_id in self._gone
+            for name in self._named[table_id]
+            if self._gone.issuperset(self._names[name])
+        }
+        return (self._names.keys() - gone) | self._made.keys()
 
     def resolve(self, name: str, version: int | None = None) -> Descriptor:
         """Resolve a name. Without a version a table that is made here comes first, and one that

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
+from leasehold.replication.changefeed import number_of_key
 
 KEY_PREFIX: Final = b"gone/"
 AGAIN_NS: Final = 60_000_000_000
@@ -37,10 +38,11 @@ class GoneTopics:
         self._deleted: dict[int, None] = {}  # to be forgotten by the next transaction
         self._next_ns = 0
 
-    def restore(self, stored: Mapping[bytes, bytes]) -> None:
-        """Take what an earlier process had to delete; `stored` is the changefeed's topic by key."""
-        keys = sorted(key for key in stored if key.startswith(KEY_PREFIX))
-        self._known = {int(key.removeprefix(KEY_PREFIX)): None for key in keys}
+    def restore(self, stored: Mapping[bytes, bytes | None]) -> None:
+        """Take what an earlier process had to delete; `stored` is the changefeed's topic by key.
+        Keys of another form are nobody's."""
+        wanted = (number_of_key(key, KEY_PREFIX) for key in sorted(stored) if stored[key])
+        self._known = {table_id: None for table_id in wanted if table_id is not None}
 
     def add(self, table_id: int) -> None:
         """Note a table whose keys go with the next transaction."""

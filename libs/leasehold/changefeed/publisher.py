@@ -8,7 +8,7 @@ on there. The transactional id fences an older process, so that two can't both p
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Event
@@ -18,28 +18,29 @@ from leasehold.adapters.codec.published import feed_message, row_message
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.log_identity import TopicLook, explain_stop, log_offsets
-from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
+from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, Record, TopicReader
 from leasehold.adapters.kafka.transaction import TransactionAborted, TransactionWriter
-from leasehold.adapters.kafka.whole_topic import read_compacted
+from leasehold.adapters.kafka.whole_topic import read_to_end
 from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
 from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.changefeed.gone_topics import GoneTopics
+from leasehold.changefeed.read_back import POSITION_KEY, keep_newest, read_jobs, read_position
 from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
-from leasehold.model.records.acks import Ack, MergeReport
+from leasehold.model.ids import incarnation_of
+from leasehold.model.records.acks import Ack
 from leasehold.model.records.events import VersionEvent
-from leasehold.model.records.jobs import ChangefeedReport, JobEvent
+from leasehold.model.records.jobs import ChangefeedReport
 from leasehold.model.records.log import LogPosition
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.model.topics import Topics
+from leasehold.model.topics import Topic, Topics
 from leasehold.replication.changefeed import (
     Changefeed,
     Feed,
     FeedPublication,
     ForgottenJob,
     ForgottenTable,
-    NewTable,
     Publication,
     RowPublication,
     TruncationPublication,
@@ -51,7 +52,6 @@ from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
 
 CLIENT_ID: Final = "changefeed"
-POSITION_KEY: Final = b"position"
 READ_RECORDS_MAX: Final = 500
 IDLE_WAIT_S: Final = 0.1
 GATHER_MS: Final = 50
@@ -110,8 +110,10 @@ class Publisher(Closing):
         self._topic_ids: SimpleQueue[str] = SimpleQueue()  # of the log, as Kafka tells them
         self._look = TopicLook(self._admin, topics.log.name, self._topic_ids.put)
         self._feed = Changefeed()
-        self._rows_topics: dict[int, str] = {}
+        self._rows_topics: dict[int, str] = {}  # of tables that it has published rows of
+        self._there: set[str] = set()  # the topics that there are
         self._gone = GoneTopics(self._admin, topics)
+        self._new_topics: list[Topic] = []
         self._messages: list[Message] = []
         self._due_ns = 0  # when _messages are published at the latest
         self._gathers = False  # whether there is time before the next reading
@@ -133,16 +135,11 @@ class Publisher(Closing):
         # position read afterwards is the last that can ever be.
         self._writer.open()
         self._admin.create([self._topics.changefeed], self._topics.replication_factor)
-        stored = self._read_back(self._topics.changefeed.name)
-        jobs = [
-            self._codec.decode_as(JobEvent, value).body
-            for key, value in self._read_back(self._topics.jobs.name).items()
-            if key.startswith(b"job/")
-        ]
-        position = LogPosition()
-        if POSITION_KEY in stored:
-            position = self._codec.decode_as(LogPosition, stored[POSITION_KEY])
+        stored: dict[bytes, bytes | None] = {}
+        position = read_position(keep_newest(self._read_back(self._topics.changefeed.name), stored))
+        jobs = read_jobs(self._read_back(self._topics.jobs.name))
         self._gone.restore(stored)
+        self._there = self._admin.list_names(self._topics.changefeed.name)
         self._feed = Changefeed(position, jobs)
         self._stored = position
         self._stored_ns = boottime_ns()
@@ -190,8 +187,8 @@ class Publisher(Closing):
         self._acks.close(1.0)
         self._reader.close()
 
-    def _read_back(self, topic: str) -> dict[bytes, bytes]:
-        return read_compacted(self._kafka, CLIENT_ID, topic, give_up=self._stop)
+    def _read_back(self, topic: str) -> Iterator[Record]:
+        return read_to_end(self._kafka, CLIENT_ID, topic, give_up=self._stop)
 
     def _take(self) -> None:
         """Step over what is there."""
@@ -239,12 +236,14 @@ class Publisher(Closing):
             table_id, key, image = publication
             topic = self._rows_topics.get(table_id)
             if topic is None:
-                topic = self._rows_topics[table_id] = self._topics.rows(table_id).name
+                topic = self._rows_topics[table_id] = self._rows_topic(table_id)
             message = row_message(key, image)
             if message is not None:
                 self._messages.append(Message(topic, *message))
         elif isinstance(publication, TruncationPublication):
             rows = self._topics.rows(publication.record.table_id)
+            if rows.name not in self._there:
+                return  # it has never had a row
             value = self._codec.encode(publication.record)
             for partition in range(rows.partitions):
                 self._messages.append(Message(rows.name, row_key(()), value, partition=partition))
@@ -258,20 +257,33 @@ class Publisher(Closing):
             table_id = publication.table_id
             self._rows_topics.pop(table_id, None)
             self._messages.append(Message(self._topics.versions.name, version_key(table_id), None))
-            self._gone.add(table_id)
-        elif isinstance(publication, ForgottenJob):
+            rows = self._topics.rows(table_id)
+            if rows.name in self._there:
+                self._there.remove(rows.name)
+                self._gone.add(table_id)
+        else:
+            assert isinstance(publication, ForgottenJob), publication
             jobs = self._topics.jobs.name
             self._messages += (Message(jobs, key, None) for key in publication.keys)
-        else:
-            assert isinstance(publication, NewTable), publication
-            rows = self._topics.rows(publication.table_id)
-            self._admin.create([rows], self._topics.replication_factor)
+
+    def _rows_topic(self, table_id: int) -> str:
+        """Return the name of a table's rows topic, which is made before anything is published on
+        it."""
+        topic = self._topics.rows(table_id)
+        if topic.name not in self._there:
+            self._there.add(topic.name)
+            self._new_topics.append(topic)
+        return topic.name
 
     def _publish(self) -> None:
         """Write one transaction: all messages and the position behind them."""
         position = self._feed.position
         assert position.offset >= self._stored.offset, "L6: the position only rises"
         stored = self._codec.encode(position)
+        if self._new_topics:
+            # All tables of the transaction at once: a broker takes as long for one as for many.
+            self._admin.create(self._new_topics, self._topics.replication_factor)
+            self._new_topics = []
         now_ns, report = boottime_ns(), b""
         if self._has_to_report(now_ns):
             report = self._codec.encode(ChangefeedReport(unix_us(), position.offset, position.lsn))
@@ -309,12 +321,17 @@ class Publisher(Closing):
         self._acked_ns = self._stored_ns
         at = self._stored
         ack = Ack(
-            CLIENT_ID, b"", CHANGEFEED_ROLE, at.offset, at.epoch, at.lsn, 0, False, "", unix_us()
+            node=CLIENT_ID,
+            incarnation=incarnation_of(b""),
+            role=CHANGEFEED_ROLE,
+            offset=at.offset,
+            epoch=at.epoch,
+            lsn=at.lsn,
+            asked_ns=0,
+            coherent=False,
+            serves="",
+            sent_us=unix_us(),
         )
-        # It reads the log: a master that fills by range has to know that this release can.
-        knows = MergeReport(CLIENT_ID, b"", at.offset, 0)
         self._acks.deliveries()
         with suppress(BusUnavailable):
-            for record in (ack, knows):
-                data = self._codec.encode(record)
-                self._acks.send(self._topics.acks.name, 0, CLIENT_ID.encode(), data)
+            self._acks.send(self._topics.acks.name, 0, CLIENT_ID.encode(), self._codec.encode(ack))

@@ -19,7 +19,7 @@ from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, span
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
-from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.acks import ROLES_CHECKED, CheckReport
 from leasehold.model.records.log import CheckSlice
 from leasehold.replica.barrier import ask_check
 from leasehold.settings.client import ClientSettings
@@ -35,7 +35,8 @@ def register(subparsers: Subparsers) -> None:
         "check",
         run,
         "Compares rows, columns and index entries on each node,\n"
-        "and checksums between them. Exit code 1 for findings, for checksums that differ at the\n"
+        "and checksums between them; without a table also roles, memberships and\n"
+        "privileges. Exit code 1 for findings, for checksums that differ at the\n"
         "same position, and for a live node that does not report in time.",
     )
     parser.add_argument("table", nargs="?", help="only this table")
@@ -94,6 +95,8 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
             if repaired:
                 reports = look.reports()
     troubles = troubles_of(reports, look.wanted, names)
+    for node in silent_on_roles(reports) if look.everything else ():
+        output.note(f"node {node} is of an earlier release: its roles were not compared")
     troubles += [f"not repaired: {reason}" for reason in unproven]
     _show(reports, troubles, names, repaired, output)
     return ExitCode.NOT_RIGHT if troubles else ExitCode.OK
@@ -200,8 +203,10 @@ def _reported(view: ClusterView, subject: bytes) -> set[tuple[str, int]]:
 
 
 def _name_of(table_id: int, names: dict[int, str]) -> str:
-    """Return the name of a table. Sequences are told of to nobody but the nodes: they have their
-    numbers here."""
+    """Return the name of what a report is on. Sequences are told of to nobody but the nodes: they
+    have their numbers here."""
+    if table_id == ROLES_CHECKED:
+        return "roles and privileges"
     if is_sequence_id(table_id):
         return f"sequence {table_id - SEQUENCES_FROM}"
     return names.get(table_id, f"table {table_id}")
@@ -244,6 +249,12 @@ def troubles_of(
             groups = " against ".join(", ".join(sorted(nodes)) for nodes in sums.values())
             found.append(f"{name(table_id)} differs at log offset {offset:,}: {groups}")
     return found
+
+
+def silent_on_roles(reports: Sequence[CheckReport]) -> list[str]:
+    """Return the nodes that have reported on tables and not on roles, which comes first."""
+    told = {report.node for report in reports if report.table_id == ROLES_CHECKED}
+    return sorted({report.node for report in reports} - told)
 
 
 def _show(

@@ -7,7 +7,7 @@ import argparse
 from typing import Any, Final
 
 from leasehold.adapters.os.clock import unix_us
-from leasehold.admin.report import report
+from leasehold.admin.report import log_report
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking
@@ -94,7 +94,7 @@ def _look(settings: ClientSettings, output: Output) -> tuple[int, dict[str, Any]
     """Return this host's clock, and the log's report at that time."""
     with looking(settings, output) as (_, view):
         at_us = unix_us()
-        return at_us, report(view, at_us)["log"]
+        return at_us, log_report(view, view.as_of_us(at_us))
 
 
 def _show(told_us: int, log: dict[str, Any], output: Output) -> None:

@@ -44,6 +44,15 @@ SUMMARIES: Final[Mapping[str, str]] = {
 }
 """All subcommands as `leasehold --help` lists them, which imports none of their files."""
 
+IN_ACCESS: Final = frozenset({"user", "role", "audit", "setup-acls"})
+"""Those whose files are in `cli/access`."""
+
+
+def module_of(name: str) -> str:
+    """Return the module of one of SUMMARIES."""
+    package = "leasehold.cli.access" if name in IN_ACCESS else "leasehold.cli"
+    return f"{package}.{name.replace('-', '_')}"
+
 
 def add(subparsers: Subparsers, name: str, run: Run, more: str = "") -> Any:
     """Return a parser for one of SUMMARIES, with `--json`."""

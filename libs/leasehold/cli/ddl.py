@@ -67,7 +67,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         output.note(told.words)
     for job in jobs:
         output.note(f"job {job} accepted at LSN {outcome.lsn:,}")
-    with looking(settings, output) as (watch, _):
+    with looking(settings, output, follows=True) as (watch, _):
         return watch_jobs(watch, set(jobs), output)
 
 

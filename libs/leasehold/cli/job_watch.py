@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from leasehold.adapters.os.clock import unix_us
-from leasehold.admin.report import report
+from leasehold.admin.job_report import one_job_report
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output, span
@@ -35,9 +35,11 @@ def watch_jobs(watch: ClusterWatch, wanted: set[int], output: Output) -> int:
     with output.progress(*columns) as progress:
         tasks: dict[int, TaskID] = {}
         for view in watch.views(EVERY_S):
-            for job in report(view, unix_us())["jobs"]:
-                number = job["job"]
-                if number not in wanted or statuses.get(number) in ENDED:
+            for number in sorted(wanted):
+                job = None
+                if statuses.get(number) not in ENDED:
+                    job = one_job_report(view, number, view.as_of_us(unix_us()))
+                if job is None:
                     continue
                 statuses[number] = job["status"]
                 if number not in tasks:

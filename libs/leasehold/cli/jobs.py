@@ -7,11 +7,11 @@ import argparse
 from typing import Any
 
 from leasehold.adapters.os.clock import unix_us
-from leasehold.admin.report import report
+from leasehold.admin.job_report import ENDED_TOLD_MAX, jobs_report, recent_jobs_report
 from leasehold.catalog.roles import FIRST_ROLE
 from leasehold.cli.command import Subparsers, add, finish, seconds
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.job_watch import ENDED, left_words, rows_words, watch_jobs
+from leasehold.cli.job_watch import left_words, rows_words, watch_jobs
 from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, clock_time, show_outcome, span
 from leasehold.client.change_producer import ChangeProducer
@@ -33,6 +33,12 @@ def register(subparsers: Subparsers) -> None:
     actions = parser.add_subparsers(metavar="ACTION")
     listed = actions.add_parser("list", help="list jobs, newest last (also without an action)")
     finish(listed, list_jobs)
+    for each in (parser, listed):
+        each.add_argument(
+            "--all",
+            action="store_true",
+            help=f"also jobs that ended before the last {ENDED_TOLD_MAX}, as --json anyway",
+        )
     watched = actions.add_parser(
         "watch", help="progress of one job, or of all that run, until they end"
     )
@@ -65,7 +71,10 @@ def register(subparsers: Subparsers) -> None:
 
 def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     with looking(settings, output) as (_, view):
-        jobs = report(view, unix_us())["jobs"]
+        now_us = view.as_of_us(unix_us())
+        everything = args.all or output.as_json
+        jobs = (jobs_report if everything else recent_jobs_report)(view, now_us)
+        older = len(view.jobs) - len(jobs)
     if output.as_json:
         output.json(jobs)
         return ExitCode.OK
@@ -95,6 +104,8 @@ def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output
         if job["error"]:
             more = f" (rows: leasehold jobs watch {job['job']})" if job["findings"] else ""
             output.line(f"job {job['job']}: {job['error']}{more}", "red")
+    if older:
+        output.line(f"{older:,} more have ended before: leasehold jobs --all", "dim")
     return ExitCode.OK
 
 
@@ -117,15 +128,14 @@ def _row(job: dict[str, Any], *, with_role: bool) -> list[Any]:
 
 
 def watch(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    with looking(settings, output) as (seen, view):
-        jobs = report(view, unix_us())["jobs"]
-        if args.job is not None and args.job not in {job["job"] for job in jobs}:
+    with looking(settings, output, follows=True) as (seen, view):
+        if args.job is not None and args.job not in view.jobs:
             output.error(f"there is no job {args.job}")
             return ExitCode.NOT_RIGHT
         wanted = (
             {args.job}
             if args.job is not None
-            else {job["job"] for job in jobs if job["status"] not in ENDED}
+            else {number for number, job in view.jobs.items() if not job.status.ended}
         )
         if not wanted:
             output.note("no job is running")

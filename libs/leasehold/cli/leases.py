@@ -6,7 +6,7 @@ import argparse
 
 from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.blocker_report import holding_words
-from leasehold.admin.report import report
+from leasehold.admin.report import leases_report, ledger_report
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking
@@ -27,14 +27,15 @@ def register(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     with looking(settings, output) as (_, view):
-        told = report(view, unix_us())
+        now_us = unix_us()
+        ledger = ledger_report(view, now_us)
         if "ledger" in view.unreachable:
             raise LedgerUnavailable(view.unreachable["ledger"])
-    leases = [lease for lease in told["leases"] if args.table in (None, lease["table"])]
+        leases = leases_report(view, now_us)
+    leases = [lease for lease in leases if args.table in (None, lease["table"])]
     if output.as_json:
-        output.json({"ledger": told["ledger"], "leases": leases})
+        output.json({"ledger": ledger, "leases": leases})
         return ExitCode.OK
-    ledger = told["ledger"]
     output.line(f"ledger {ledger['state']} · {len(ledger['sessions'])} sessions")
     output.table(
         ["table", ">version", "", ">leases", "agents", "sessions"],

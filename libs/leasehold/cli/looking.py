@@ -21,15 +21,16 @@ NOTE_EVERY_S: Final = 5.0
 
 @contextmanager
 def looking(
-    settings: ClientSettings, output: Output, *, whole: bool = True
+    settings: ClientSettings, output: Output, *, whole: bool = True, follows: bool = False
 ) -> Iterator[tuple[ClusterWatch, ClusterView]]:
     """Yield a watch and its first view, of everything that stands on the topics. With `whole` False
     the view may have gaps (`ClusterView.gaps`) after FIRST_LOOK_S, and the caller has to name them.
+    `follows`: the caller looks on for long.
 
     Raises BusUnavailable when Kafka can't be reached, or the topics could not be read to their ends
     in WHOLE_LOOK_S: what is missing must not look as if it did not exist.
     """
-    with ClusterWatch(settings) as watch:
+    with ClusterWatch(settings, brief=not follows) as watch:
         view = watch.first_look(FIRST_LOOK_S)
         if whole:
             view = _read_whole(watch, view, output)

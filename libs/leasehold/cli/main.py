@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from leasehold.adapters.os.compiled import version_line
-from leasehold.cli.command import SUMMARIES
+from leasehold.cli.command import SUMMARIES, module_of
 from leasehold.cli.exit_code import ExitCode, exit_code_of
 from leasehold.cli.output import Output
 from leasehold.model.errors import BusUnavailable, LeaseholdError, LedgerUnavailable
@@ -38,7 +38,7 @@ def parser(chosen: str) -> argparse.ArgumentParser:
     subparsers = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, summary in SUMMARIES.items():
         if name == chosen:
-            import_module(f"leasehold.cli.{name.replace('-', '_')}").register(subparsers)
+            import_module(module_of(name)).register(subparsers)
         else:
             subparsers.add_parser(name, help=summary)
     return root

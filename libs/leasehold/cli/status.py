@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         offset = view.log.end
         if not view.not_read:
             watch.wait_for(lambda seen: seen.log.end > offset, SETTLE_S)
-        told = report(watch.view, unix_us())
+        told = report(watch.view, unix_us(), tables_max=None if output.as_json else 0)
     troubles = troubles_of(told)
     told["troubles"] = troubles
     if output.as_json:
@@ -128,6 +128,15 @@ def _succeeded_since(failed: dict[str, Any], jobs: list[dict[str, Any]]) -> bool
     )
 
 
+def copy_words(copy: dict[str, Any]) -> str:
+    """Return a sentence on a node that takes a copy of another one's store, or has taken it."""
+    node, source = copy["node"] or "a node of an earlier release", copy["source"]
+    kept = f"the log is kept for it from offset {copy['offset']:,}"
+    if copy["under_way"]:
+        return f"{node} takes a copy of {source}'s store: {kept}"
+    return f"{node} has taken a copy of {source}'s store: {kept}, {span(copy['kept_ms'])} more"
+
+
 def _failed_words(job: dict[str, Any]) -> str:
     return f"job {job['job']} on {job['table']} failed: {job['error']}"
 
@@ -182,6 +191,8 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
         if told["gaps"]
         else "no node has been heard of in the last hour: start one (make up)",
     )
+    for copy in told["copies"]:
+        output.line(copy_words(copy), "dim")
     for node in told["nodes"]:
         if node["open"]:
             output.line(f"{node['node']}: {node['open']}", "dim")

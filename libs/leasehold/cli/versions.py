@@ -96,7 +96,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
 def _show_newest(
     args: argparse.Namespace, table: str | None, settings: ClientSettings, output: Output
 ) -> int:
-    with looking(settings, output) as (watch, view):
+    with looking(settings, output, follows=args.follow) as (watch, view):
         tables = [t for _, t in sorted(view.tables.items()) if _is_called(t.event, table)]
         if table is not None and not tables and not args.follow:
             raise UnknownTable(f"table {table!r} does not exist", table=table)
@@ -209,7 +209,7 @@ def _show_change(change: VersionChange, output: Output) -> None:
 def _show_as_of(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     events = read_history(settings.kafka, settings.topics)
     event = event_at(events, args.words[0], args.as_of)
-    _show(ClusterView(), TableView(from_wire(event.body), event), args.format, output)
+    _show(ClusterView(), TableView(event), args.format, output)
     return ExitCode.OK
 
 

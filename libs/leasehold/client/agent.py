@@ -15,14 +15,15 @@ newest versions, and what is behind is reread from the topic's beginning.
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple, Protocol
 
 from leasehold.adapters.os.clock import boottime_ns, random_bytes, unix_us
-from leasehold.catalog.descriptor import Descriptor, from_wire, names_in_wire
+from leasehold.catalog.descriptor import Descriptor, names_in_wire, read_descriptor
 from leasehold.lease.agent.events import (
     Acknowledge,
     Answered,
@@ -45,7 +46,13 @@ from leasehold.lease.agent.session import HolderLimits
 from leasehold.lease.commands import SESSION_ID_MAX, Command, Newest
 from leasehold.lease.replies import LedgerRefused, NewestVersions, RefusalReason, Reply
 from leasehold.model.closing import Closing
-from leasehold.model.errors import LeaseholdError, LedgerUnavailable, NotCoherent, UnknownTable
+from leasehold.model.errors import (
+    LeaseholdError,
+    LedgerUnavailable,
+    MalformedRequest,
+    NotCoherent,
+    UnknownTable,
+)
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import HoldingReport, LeaseAck
 from leasehold.model.records.events import VersionEvent
@@ -56,6 +63,7 @@ VERSIONS_KEPT_MAX: Final = 4
 """Descriptors kept per table: the two that may be leased (D1), and two before for those who still
 decode what they read under them."""
 EVENT_POLL_S: Final = 0.2
+LOG: Final = logging.getLogger("leasehold.agent")
 STOP_TIMEOUT_S: Final = 5.0
 
 
@@ -112,8 +120,9 @@ class _Known:
 
     @property
     def descriptor(self) -> Descriptor:
+        """Raises MalformedRequest for an event whose body is none."""
         if self._descriptor is None:  # two threads at once make two equal ones
-            self._descriptor = from_wire(self._body)
+            self._descriptor = read_descriptor(self._body)
         return self._descriptor
 
     @property
@@ -216,11 +225,19 @@ class Agent(Closing):
                     raise
                 # It changes its primary key: another table has taken the name meanwhile.
                 table_id, held = another, self._await_lease(table, another, timeout_s)
+        try:
+            descriptor = self._versions[table_id][held.version].descriptor
+        except MalformedRequest as error:
+            if self._leases.release(held):
+                self._post(Idle())
+            raise NotCoherent(
+                f"no lease on table {table!r}: {error.message}", table=table
+            ) from None
         named = None
         if label:
             named = Use(label, "", self._clock_ns())
             self._leases.name_use(held, named)
-        use = LeaseUse(self._versions[table_id][held.version].descriptor, held, named)
+        use = LeaseUse(descriptor, held, named)
         if named is None:
             given[table] = use
         return use
@@ -251,7 +268,8 @@ class Agent(Closing):
         with self._learned:
             for versions in self._versions.values():
                 for known in versions.values():
-                    listener(_event_of(known.descriptor))
+                    with suppress(MalformedRequest):
+                        listener(_event_of(known.descriptor))
             self._listeners = (*self._listeners, listener)
 
     @property
@@ -403,9 +421,14 @@ class Agent(Closing):
                     self._work.wait_for(lambda: self._stopping, EVENT_POLL_S)
                 continue
             for event in events:
-                self._learn(event)
+                try:
+                    self._learn(event)
+                except Exception as error:  # noqa: BLE001 - no other table waits for this one
+                    self.last_trouble = words = _unusable(event, error)
+                    LOG.error("%s", words)
 
     def _learn(self, event: VersionEvent) -> None:
+        """Take an event. Raises whatever its body leads to, and nothing is known of it then."""
         with self._learned:
             versions = self._versions.get(event.table_id, {})
             if event.version in versions or event.version < max(versions, default=0) - 1:
@@ -413,9 +436,9 @@ class Agent(Closing):
             kept = {**versions, event.version: _Known(event.body)}
             while len(kept) > VERSIONS_KEPT_MAX:
                 del kept[min(kept)]
+            names = kept[max(kept)].names
             # A fresh dict each time: users read without a lock.
             self._versions[event.table_id] = kept
-            names = kept[max(kept)].names
             others = {n: t for n, t in self._table_ids.items() if t != event.table_id}
             self._table_ids = others | dict.fromkeys(names, event.table_id)
             self._given = {}  # after the names: who has found an old one puts it where nobody looks
@@ -429,6 +452,13 @@ class Agent(Closing):
     def _newest(self, table_id: int) -> Descriptor:
         versions = self._versions[table_id]
         return versions[max(versions)].descriptor
+
+
+def _unusable(event: VersionEvent, error: Exception) -> str:
+    return (
+        f"version {event.version} of table {event.name!r:.80} is left out: its event can't be used"
+        f" ({type(error).__name__}: {str(error)[:200]})"
+    )
 
 
 def _event_of(descriptor: Descriptor) -> VersionEvent:

@@ -7,27 +7,29 @@ version that the next lease names.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from leasehold.adapters.os.clock import boottime_ns
-from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.descriptor import Descriptor, read_descriptor
 from leasehold.catalog.states import READABLE
 from leasehold.client.agent import Agent
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
-from leasehold.events.rows import RowEvent, RowRecord, TruncationEvent, decode_row
+from leasehold.events.rows import RowEvent, RowRecord, TruncationEvent, read_row
 from leasehold.events.version_diff import ElementChange, diff
 from leasehold.model.closing import Closing
-from leasehold.model.errors import NotCoherent
+from leasehold.model.errors import MalformedRequest, NotCoherent
 from leasehold.model.records.events import RowsTruncated, VersionEvent
 from leasehold.settings.client import ClientSettings
 
 POLL_S: Final = 0.2
 LEASE_WAIT_S: Final = 0.2
 BATCH_ROWS_MAX: Final = 1_000
+LOG: Final = logging.getLogger("leasehold.subscriber")
 NEWS_MAX: Final = 10_000
 """Version events kept for a subscriber that reads rows only; the oldest are dropped beyond it."""
 
@@ -107,7 +109,8 @@ class Subscriber(Closing):
 
     def poll(self, timeout_s: float) -> list[News]:
         """What has come: version events first, then rows, in the order of their topics. Waits up
-        to `timeout_s` for the first of them."""
+        to `timeout_s` for the first of them. Raises MalformedRequest for a record that nobody can
+        read, of whomever: the next call goes on behind it."""
         deadline_ns = boottime_ns() + int(timeout_s * 1e9)
         news: list[News] = [*self._take_versions()]
         while True:
@@ -154,9 +157,15 @@ class Subscriber(Closing):
     def _take_versions(self) -> Iterator[VersionNotice]:
         while self._versions:
             event = self._versions.popleft()
-            descriptor = from_wire(event.body)
             before = self._before.get(event.table_id)
             if before is not None and before.version >= event.version:
+                continue
+            try:
+                descriptor = read_descriptor(event.body)
+                notice = VersionNotice(event, descriptor, diff(before, descriptor))
+            except Exception as error:  # noqa: BLE001 - no other event waits for this one
+                words = "version %d of table %.80r is left out: its event can't be used (%s)"
+                LOG.error(words, event.version, event.name, type(error).__name__)
                 continue
             self._before[event.table_id] = descriptor
             # Not before it is public: one that is to take another's place has its rows already.
@@ -164,7 +173,7 @@ class Subscriber(Closing):
             if named and event.table_id not in self._followed:
                 self._followed[event.table_id] = event.name
                 self._row_source.follow(event.table_id)
-            yield VersionNotice(event, descriptor, diff(before, descriptor))
+            yield notice
 
     def _decode(self, timeout_s: float) -> list[News]:
         """Rows of one table at the front of what waits, under one lease."""
@@ -185,7 +194,13 @@ class Subscriber(Closing):
                 self._undecoded = deque(others)
             while self._undecoded and self._undecoded[0].table_id == table_id:
                 record = self._undecoded[0]
-                row = self._decoded(use.descriptor, record)
+                try:
+                    row = self._decoded(use.descriptor, record)
+                except MalformedRequest:
+                    if decoded:
+                        break  # which have gone out of the queue: they come first
+                    self._undecoded.popleft()
+                    raise
                 # D3: looked at after decoding, so nothing is given out that was read without one.
                 if not self.agent.is_valid(use):
                     break
@@ -210,7 +225,7 @@ class Subscriber(Closing):
             return TruncationEvent(descriptor.name, image.lsn, image.commit_us)
         if image is not None and image.lsn < known:
             return None
-        return decode_row(descriptor, record.key, image)
+        return read_row(descriptor, record.key, image)
 
 
 def _kafka_rows(settings: ClientSettings) -> RowStream:

@@ -33,6 +33,8 @@ FILES: Final[Mapping[str, str]] = {
 }
 REPORT_AT_MOST_EVERY_US: Final = 250_000
 """However many pages are open, a report is made once in this time and served to all."""
+TABLES_SHOWN_MAX: Final = 200
+"""More rows than that nobody reads, and a browser would be busy with drawing them."""
 HEADERS: Final[Mapping[str, str]] = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
@@ -67,7 +69,8 @@ class Reports:
     def newest(self) -> dict[str, Any]:
         now_us = unix_us()
         if not 0 <= now_us - self._made_us < REPORT_AT_MOST_EVERY_US:
-            self._told = {"database": self._database, **report(self._watch.view, now_us)}
+            told = report(self._watch.view, now_us, tables_max=TABLES_SHOWN_MAX)
+            self._told = {"database": self._database, **told}
             self._made_us = now_us
         return self._told
 

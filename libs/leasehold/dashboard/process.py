@@ -75,7 +75,7 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
     LOG.info("watching %s and its neighbours", settings.topics.log.name)
     check = PasswordCheck(settings.sql, settings.cluster.database)
     with (
-        closing(RenewedTls(settings.own, settings.own.to_serve())) as renewed,
+        closing(RenewedTls(settings.own.served, settings.own.served.context())) as renewed,
         ClusterWatch(settings.client) as watch,
     ):
         worker = Worker(

@@ -30,7 +30,7 @@ from leasehold.in_process.cluster import ClusterShape, MemoryCluster
 from leasehold.model.audit import AuditEvent
 from leasehold.model.errors import NoMaster, OutcomeUnknown, QueryCanceled
 from leasehold.model.ids import format_request_id, parse_request_id
-from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.acks import ROLES_CHECKED, CheckReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import JobForgotten
@@ -385,7 +385,8 @@ class DevDatabase:
 
     def check(self, timeout_s: float = ANSWER_TIMEOUT_S) -> CheckSummary:
         """Every node checks its store against its descriptors at one log position, and all of
-        them must hold the same. Raises OutcomeUnknown when a node does not report."""
+        them must hold the same, roles and privileges too. Raises OutcomeUnknown when a node does
+        not report."""
         with self._pace.held():
             subject = self.cluster.fresh_id()
             request = ChangeRequest(subject, barrier=BarrierRequest(EVERY_TABLE))
@@ -397,7 +398,7 @@ class DevDatabase:
         def reports() -> list[CheckReport]:
             return [report for report in self._checks if report.subject == subject]
 
-        wanted = len(tables) * len(names)
+        wanted = (len(tables) + 1) * len(names)  # and on roles
         if not self._pace.until(lambda: len(reports()) >= wanted, timeout_s):
             missing = sorted(names - {report.node for report in reports()})
             raise OutcomeUnknown(f"no report within {timeout_s:.0f} s from {', '.join(missing)}")
@@ -420,11 +421,14 @@ def _summary(reports: list[CheckReport], tables: dict[int, str], nodes: int) -> 
     first: dict[int, CheckReport] = {}
     for report in reports:
         table = tables.get(report.table_id, str(report.table_id))
+        if report.table_id == ROLES_CHECKED:
+            table = "roles and privileges"
         if report.error:
             differences.append(f"{report.node}: {table}: {report.error}")
         differences += [f"{report.node}: {table}: {words}" for _, _, _, words in report.findings]
         other = first.setdefault(report.table_id, report)
         if (other.rows, other.checksum) != (report.rows, report.checksum):
             differences.append(f"{table}: {other.node} and {report.node} hold different rows")
+    first.pop(ROLES_CHECKED, None)
     rows = sum(report.rows for report in first.values())
     return CheckSummary(nodes, len(first), rows, tuple(differences))

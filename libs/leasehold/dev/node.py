@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from leasehold.adapters.os.clock import boottime_ns, now
+from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
@@ -58,6 +59,10 @@ class DevNode:
     @property
     def temp(self) -> TempRoom:
         return self._store.memory.temp
+
+    @property
+    def pool(self) -> MemoryPool:
+        return self._store.memory.pool
 
     def cluster(self) -> ClusterView:
         return self._all.view()
@@ -143,6 +148,9 @@ class DevNode:
     def is_settled(self) -> bool:
         with self._store.open_snapshot() as snapshot:
             return snapshot.lsn >= self._running.position.lsn
+
+    def sees_below(self, lsn: int) -> bool:
+        return self._running.sees_below(lsn)
 
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
         return self._all.until(met, timeout_s)

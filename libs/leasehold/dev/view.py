@@ -14,6 +14,7 @@ from leasehold.admin.view import (
     TopicEnds,
     fold,
 )
+from leasehold.admin.watch import LISTED_TABLES_MAX
 from leasehold.in_process.cluster import MemoryCluster
 from leasehold.lease.commands import Holders, Snapshot
 from leasehold.lease.replies import HolderList, SnapshotReport
@@ -56,7 +57,7 @@ class DevView:
         report = cluster.ledger.call(Snapshot())
         assert isinstance(report, SnapshotReport), report
         holders = {}
-        for status in report.tables:
+        for status in [each for each in report.tables if each.leases][:LISTED_TABLES_MAX]:
             told = cluster.ledger.call(Holders(status.table))
             if isinstance(told, HolderList):
                 holders[status.table] = told.holders

@@ -165,8 +165,10 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
             told = {"id": wire["id"], "kind": kind.value, **wire}
             if kind is Kind.COLUMN:
                 told["default"] = _told_value(wire, wire["default"])
-                below, value = wire.get("missing") or (0, None)
+                below, value, *at_once = wire.get("missing") or (0, None)
                 missing = {"below": below, "value": _told_value(wire, value)}
+                if any(at_once):
+                    missing["at_once"] = True
                 told["missing"] = missing if below else None
                 column = descriptor.by_id[wire["id"]]
                 told["generated"] = None
@@ -253,6 +255,7 @@ def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[
             missing = wire.get("missing")
             if missing:
                 wire["missing"] = [missing["below"], _stored_value(wire, missing["value"])]
+                wire["missing"] += [True] if missing.get("at_once") else []
             wire["default_expression"] = wire.get("default_expression") or ""
             generated = wire.pop("generated", None)
             if generated is not None:

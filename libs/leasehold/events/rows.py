@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.model.errors import MalformedRequest
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image, RowImage, RowLeftOut, RowsTruncated
 from leasehold.rows.filled_by_key import complete_image
@@ -81,6 +82,18 @@ def decode_row(descriptor: Descriptor, key: Key, image: RowImage | RowLeftOut | 
         image.commit_us,
         left_out_bytes,
     )
+
+
+def read_row(descriptor: Descriptor, key: Key, image: RowImage | RowLeftOut | None) -> RowEvent:
+    """Return what `decode_row` does of a record that came from outside. Raises MalformedRequest,
+    and nothing else, for what is no row of that table."""
+    try:
+        return decode_row(descriptor, key, image)
+    except Exception as error:  # whatever it is: nobody can read this record
+        raise MalformedRequest(
+            f"a record of table {descriptor.name!r} under key {key!r:.80} is no row of it"
+            f" ({type(error).__name__}: {str(error)[:200]})"
+        ) from error
 
 
 def public_pairs(descriptor: Descriptor, key: Key, values: Image) -> Iterator[tuple[Column, Any]]:

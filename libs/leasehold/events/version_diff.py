@@ -137,6 +137,8 @@ def element_name(element: Element) -> str:
 def column_words(column: Column) -> str:
     """Return a column's definition as a person would write it: ``integer not null default 0``."""
     words = [str(column.type)]
+    if column.narrow is not None:
+        words.append(f"as {column.narrow} on new writes")
     if not column.nullable:
         words.append("not null")
     elif column.not_null_enforced:

@@ -8,17 +8,19 @@ sent again, and what a dead task had on its way may arrive long after.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
-from leasehold.catalog.descriptor import Descriptor, from_wire
-from leasehold.catalog.job import Job, Phase, job_from_wire
+from leasehold.catalog.descriptor import Descriptor, read_descriptor
+from leasehold.catalog.job import Job, Phase, read_job
 from leasehold.in_process.bus import MemoryBus, Message, Scheduler
 from leasehold.in_process.network import PipelineHops
 from leasehold.in_process.task import MemoryTask
+from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import (
     BackfillBorder,
@@ -77,6 +79,14 @@ class _Run:
     stopped: bool = False
 
 
+def _told(message: Message) -> Descriptor | None:
+    """Return what a version event says, None for what is none."""
+    try:
+        return read_descriptor(CODEC.decode_as(VersionEvent, message.value or b"").body)
+    except MalformedRequest:
+        return None
+
+
 class MemoryBackfill(MemoryTask):
     """The driver: follows the jobs topic and brings every wanted run to its end marker."""
 
@@ -119,7 +129,8 @@ class MemoryBackfill(MemoryTask):
         if message.value is None:
             self._jobs.pop(job_id, None)
         else:
-            self._jobs[job_id] = job_from_wire(CODEC.decode_as(JobEvent, message.value).body)
+            with suppress(MalformedRequest):  # Spark's driver says so, and goes on
+                self._jobs[job_id] = read_job(CODEC.decode_as(JobEvent, message.value).body)
 
     def _decide(self) -> None:
         running = [run for run, state in self._runs.items() if not state.stopped]
@@ -142,9 +153,7 @@ class MemoryBackfill(MemoryTask):
             return _Run(job, self._ends({job.table_id}))
         key = version_key(job.table_id)
         versions = self._bus.read(self._topics.versions.name, 0, 0)
-        data = next(m.value for m in reversed(versions) if m.key == key)
-        assert data is not None, "no table that a job names is forgotten"
-        descriptor = from_wire(CODEC.decode_as(VersionEvent, data).body)
+        descriptor = next(found for m in reversed(versions) if m.key == key and (found := _told(m)))
         elements = find_told(descriptor, job.current.validates)
         tables = {side.table_id for side in find_sources(descriptor, elements)}
         return _Run(job, self._ends(tables), descriptor, elements)

@@ -5,14 +5,20 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from leasehold.adapters.codec.published import feed_message, row_message
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.changefeed.read_back import (
+    POSITION_KEY,
+    position_of,
+    read_jobs,
+    read_position,
+)
 from leasehold.in_process.bus import MemoryBus, Message, Scheduler
 from leasehold.in_process.task import MemoryTask
-from leasehold.model.errors import LogStopped
-from leasehold.model.records.jobs import JobEvent
+from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.records.log import LogPosition
 from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
 from leasehold.replication.changefeed import (
@@ -24,12 +30,10 @@ from leasehold.replication.changefeed import (
     Publication,
     RowPublication,
     TruncationPublication,
-    job_of_key,
     version_key,
 )
 
 CODEC: Final = MessagePackCodec()
-POSITION_KEY: Final = b"position"
 
 
 class _Publication(NamedTuple):
@@ -73,21 +77,18 @@ class MemoryChangefeed(MemoryTask):
     def position(self) -> LogPosition:
         """The position of the log up to which it has published; known while it is down, too."""
         stored = self._bus.read(self._topics.changefeed.name)
-        if not stored:
-            return LogPosition()
-        value = stored[-1].value
-        assert value is not None, "positions are never deleted"
-        position: LogPosition = CODEC.decode_as(LogPosition, value)
-        return position
+        for message in reversed(stored):  # the topic in memory is never compacted
+            with suppress(MalformedRequest):
+                if (found := position_of(message)) is not None:
+                    return found
+        return read_position(stored)
 
     def start(self) -> None:
         self.begin()
         self._due = False
         self._messages = []
         self._gone = []
-        newest = {message.key: message.value for message in self._bus.read(self._topics.jobs.name)}
-        states = [value for key, value in newest.items() if value and job_of_key(key) is not None]
-        jobs = [CODEC.decode_as(JobEvent, state).body for state in states]
+        jobs = read_jobs(self._bus.read(self._topics.jobs.name))
         position = self.position
         self._feed = Changefeed(position, jobs)
         log = self._topics.log.name
@@ -137,7 +138,6 @@ class MemoryChangefeed(MemoryTask):
         elif isinstance(publication, ForgottenJob):
             for gone in publication.keys:
                 self._messages.append(_Publication(self._topics.jobs.name, 0, gone, None))
-        # NewTable: topics of this bus need no making.
 
     def _publish(self) -> None:
         assert self._feed is not None, "only while it runs"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.codec.request_bytes import pack_fields
@@ -22,7 +23,7 @@ from leasehold.in_process.pubsub import MemoryPubSub
 from leasehold.in_process.retry import MemoryRetry
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
-from leasehold.model.ids import INCARNATION_BYTES, request_id
+from leasehold.model.ids import INCARNATION_BYTES, incarnation_of, request_id
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.requests import Queue
 from leasehold.model.signatures import NO_KEYS, RequestKeys, Verifier, signer
@@ -58,6 +59,8 @@ class ClusterShape:
     """Off: in one process reading costs no more than being told."""
     keys: RequestKeys = NO_KEYS
     unsigned_role: str | None = None
+    older: tuple[str, ...] = ()
+    """Nodes that say they know no more than an earlier release."""
 
 
 class MemoryCluster:
@@ -131,11 +134,15 @@ class MemoryCluster:
             self.bus,
             self.ledger,
             lambda: self._open_store(name),
-            lambda: self._rng.randbytes(INCARNATION_BYTES),
+            partial(self._incarnation, name),
             self._session_ids(),
             hops_of(name),
             self.pubsub,
         )
+
+    def _incarnation(self, name: str) -> bytes:
+        random = self._rng.randbytes(INCARNATION_BYTES)
+        return random if name in self.shape.older else incarnation_of(random)
 
     def _session_ids(self) -> Iterator[int]:
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.http.copies import CopiesUnderWay
 from leasehold.in_process.bus import MemoryBus, Scheduler
 from leasehold.in_process.driver import MemoryDriver
 from leasehold.in_process.ledger import MemoryLedger
@@ -68,6 +69,7 @@ class MemoryNode(MemoryProcess):
         """Of the log, in all its lives, that were published and not read."""
         self.intake_changes = 0
         """How often it began to read the log's topic, or ended to."""
+        self.copies = CopiesUnderWay()
         self.on_step: Callable[[MemoryNode], None] = lambda _: None
 
     @property
@@ -94,6 +96,7 @@ class MemoryNode(MemoryProcess):
             self.now(),
             clock_ns=lambda: max(self.scheduler.now_ns, self.paused_until_ns) + self.worked_ns,
         )
+        node.acknowledger.copies = self.copies.by_taker
         self.runner = NodeRunner(node, self.settings, self._topics, self.driver, self._stepped)
         log, acks = self._topics.log, self._topics.acks
         identified = LogIdentified(log, self._bus.topic_id(log))

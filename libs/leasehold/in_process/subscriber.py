@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from typing import Final
 
 from leasehold.adapters.codec.published import restore_image
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
-from leasehold.catalog.descriptor import Descriptor, from_wire
-from leasehold.events.rows import RowEvent, RowRecord, decode_row
+from leasehold.catalog.descriptor import Descriptor, read_descriptor
+from leasehold.events.rows import RowEvent, RowRecord, read_row
 from leasehold.in_process.bus import MemoryBus, Message, Scheduler
 from leasehold.in_process.ledger import MemoryLedger
 from leasehold.in_process.network import Hops, NodeClock
@@ -32,7 +33,7 @@ from leasehold.lease.agent.held_leases import HeldLease
 from leasehold.lease.agent.holder import Holder
 from leasehold.lease.agent.old_version_report import OldLeases
 from leasehold.lease.agent.session import HolderLimits
-from leasehold.model.errors import LedgerUnavailable
+from leasehold.model.errors import LedgerUnavailable, MalformedRequest
 from leasehold.model.records.acks import HoldingReport, LeaseAck
 from leasehold.model.records.events import RowsTruncated, VersionEvent
 from leasehold.model.topics import Topics
@@ -122,10 +123,13 @@ class MemorySubscriber(MemoryTask):
         in_this_life()
 
     def _version_read(self, message: Message) -> None:
-        assert message.value is not None, "version events are never deleted"
-        event = CODEC.decode_as(VersionEvent, message.value)
+        try:
+            event = CODEC.decode_as(VersionEvent, message.value or b"")
+            descriptor = read_descriptor(event.body)
+        except MalformedRequest:
+            return
         table_id = event.table_id
-        self._descriptors[table_id, event.version] = from_wire(event.body)
+        self._descriptors[table_id, event.version] = descriptor
         self._step(VersionKnown(table_id, event.version))
         if table_id not in self._rows:
             self._rows[table_id] = deque()
@@ -135,10 +139,13 @@ class MemorySubscriber(MemoryTask):
             self._step(Want(table_id, next(self._tokens)))
 
     def _row_read(self, table_id: int, message: Message) -> None:
-        key = restore_row_key(message.key)
-        if not key:
-            return  # a truncation, of which there is nothing to decode
-        image = None if message.value is None else restore_image(key, message.value)
+        try:
+            key = restore_row_key(message.key)
+            image = None if message.value is None else restore_image(key, message.value)
+        except MalformedRequest:
+            return  # a Subscriber raises it, and goes on behind it
+        if isinstance(image, RowsTruncated):
+            return  # of which there is nothing to decode
         self._rows[table_id].append(RowRecord(table_id, key, image))
         self._decode(table_id)
 
@@ -154,7 +161,8 @@ class MemorySubscriber(MemoryTask):
         while rows and descriptor is not None and leases.is_valid(lease, self.now_ns()):
             record = rows.popleft()
             assert not isinstance(record.image, RowsTruncated), "left out above"
-            self.on_row(self, decode_row(descriptor, record.key, record.image), lease)
+            with suppress(MalformedRequest):  # a Subscriber raises it, and goes on behind it
+                self.on_row(self, read_row(descriptor, record.key, record.image), lease)
         self._soon_released(lease)
 
     def _soon_released(self, lease: HeldLease) -> None:

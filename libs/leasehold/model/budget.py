@@ -253,3 +253,20 @@ def _charged(values: Sequence[T], work: int) -> Iterator[T]:
         part = values[begin : begin + _AT_ONCE]
         charge(len(part) * work)
         yield from part
+
+
+class RangeTooLong(Exception):
+    """Raised where what a request has read is more than may be looked through (`RangeLooks`)."""
+
+
+class RangeLooks:
+    """How much the ranges that one request has read may be looked through, all together, in steps
+    of about 15 ns. Nothing else is decided meanwhile."""
+
+    def __init__(self, steps_max: int) -> None:
+        self.steps_left = steps_max
+
+    def take(self, steps: int) -> bool:
+        """Count so many steps; return False where they are too many."""
+        self.steps_left -= steps
+        return self.steps_left >= 0

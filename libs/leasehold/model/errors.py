@@ -33,9 +33,8 @@
     │   ├── WrongIdentity         55000    ├── CannotChange       55P02
     │   ├── UnknownRole           42704    ├── InvalidGrant       0LP01
     │   ├── DuplicateRole         42710    ├── ReservedName       42939
-    │   ├── RoleInUse             55006    ├── InvalidPrincipal   28000
+    │   ├── RoleInUse             55006    ├── NotAuthentic       28000
     │   ├── InsufficientPrivilege 42501    ├── DifferentOwners    55000
-    │   ├── NotAuthentic          28000    │
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -96,7 +95,8 @@ class InsufficientPrivilege(Refused, sqlstate="42501"): ...
 
 
 class NotAuthentic(Refused, sqlstate="28000"):
-    """A request whose signature does not prove who asks, or that has none and needs one."""
+    """A request whose signature does not prove who asks, or that has none and needs one; one of a
+    role that does not exist, or may not log in."""
 
 
 class InvalidGrant(Refused, sqlstate="0LP01"):
@@ -399,10 +399,6 @@ class RoleInUse(Refused, sqlstate="55006"):
 
 class DifferentOwners(Refused, sqlstate="55000"):
     """A sequence that would go with a table of another role."""
-
-
-class InvalidPrincipal(Refused, sqlstate="28000"):
-    """A request of a role that does not exist, or may not log in."""
 
 
 class NotCoherent(LeaseholdError, sqlstate="57P03"): ...

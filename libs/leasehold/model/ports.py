@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from leasehold.model.budget import Budget
+from leasehold.model.budget import Budget, RangeLooks
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Genids, Image
@@ -230,12 +230,16 @@ class StoreWriter(Protocol):
         and the next two see uncommitted changes; a backfill's fill is no write."""
         ...
 
-    def written_in(self, descriptor: Any, index_id: int, part: ReadRange, lsn: int) -> Key | None:
+    def written_in(
+        self, descriptor: Any, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
+    ) -> Key | None:
         """A row in that range now, of the primary key (index id 0) or an index, that was written
-        after `lsn`."""
+        after `lsn`. Raises RangeTooLong when `looks` are used up; so does the next one."""
         ...
 
-    def gone_from(self, descriptor: Any, index_id: int, part: ReadRange, lsn: int) -> Key | None:
+    def gone_from(
+        self, descriptor: Any, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
+    ) -> Key | None:
         """A row that was in that range at `lsn` and was written, or deleted, since."""
         ...
 

@@ -163,6 +163,7 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
             *("versions-history", "dead-letter"),
         ),
         writes=("acks", "requests", "audit"),
+        besides=(ENDS_OF_ALL,),  # `leasehold.nodes` and its like, in SQL
         reads_ledger=True,
         changes_ledger=True,
         publishes=(ACKS, REQUESTS),

@@ -123,7 +123,7 @@ class Topics:
     @property
     def versions(self) -> Topic:
         """Newest descriptor version per table id: where a subscriber starts."""
-        return self._topic("versions", 1, _compacted())
+        return self._topic("versions", 1, _read_whole())
 
     @property
     def versions_history(self) -> Topic:
@@ -141,7 +141,7 @@ class Topics:
     @property
     def jobs(self) -> Topic:
         """Newest state and progress per job, and what blocks it."""
-        return self._topic("jobs", 1, _compacted())
+        return self._topic("jobs", 1, _read_whole())
 
     @property
     def conflicts(self) -> Topic:
@@ -166,9 +166,7 @@ class Topics:
         A topic and not a consumer group's offset: brokers forget offsets after days without a
         commit, and a changefeed that began again would publish old images over newer ones.
         """
-        # Small segments, because only closed ones are compacted and it is read whole at a start.
-        small = {"segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}
-        return self._topic("changefeed", 1, {**_compacted(), **small})
+        return self._topic("changefeed", 1, _read_whole())
 
     def rows(self, table_id: int) -> Topic:
         """Row images of one table *id*: a re-created name never meets a dead table's images."""
@@ -220,3 +218,9 @@ def _deleted_after(retention_ms: int) -> dict[str, str]:
 
 def _compacted() -> dict[str, str]:
     return {"cleanup.policy": "compact", "delete.retention.ms": str(TOMBSTONE_RETENTION_MS)}
+
+
+def _read_whole() -> dict[str, str]:
+    """Return the settings of a compacted topic that is read whole, by whoever begins or looks: in
+    small segments, because only closed ones are compacted, and that often."""
+    return {**_compacted(), "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}

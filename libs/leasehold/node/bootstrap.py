@@ -35,6 +35,8 @@ a log holds again what a snapshot has once."""
 ACKS_LOOKED_AT: Final = 2_000
 LISTEN_S: Final = 1.0
 """How long is listened who is there: each node acknowledges five times a second."""
+LISTEN_ON_S: Final = 0.25
+"""How long once one is heard that serves a snapshot: by then the others that live have spoken."""
 READ_SLICE_S: Final = 0.2
 CACHE_MB: Final = 4
 CODEC: Final = MessagePackCodec()
@@ -74,7 +76,7 @@ def bootstrap(
                         "LEASEHOLD_SNAPSHOT_TOKEN is not set, so this node can't prove that it may"
                         " have one"
                     )
-                taken = fetch_snapshot(url, path, token=token, tls=tls)
+                taken = fetch_snapshot(url, path, token=token, node=node, tls=tls)
             except SnapshotUnavailable as error:
                 LOG.warning("could not fetch a snapshot from %s: %s", peer.node, error.message)
                 continue
@@ -117,7 +119,8 @@ def serving_nodes(reader: TopicReader, topics: Topics, node: str) -> list[Ack]:
     now: dict[str, Ack] = {}
     until_ns = boottime_ns() + int(LISTEN_S * 1e9)
     while reader.next_offset(acks, 0) < end or boottime_ns() < until_ns:
-        records = reader.read(ACKS_LOOKED_AT, READ_SLICE_S)
+        left_s = max(0.0, (until_ns - boottime_ns()) / 1e9)
+        records = reader.read(ACKS_LOOKED_AT, min(READ_SLICE_S, left_s) or READ_SLICE_S)
         if not records and boottime_ns() >= until_ns:
             break
         for record in records:
@@ -125,6 +128,8 @@ def serving_nodes(reader: TopicReader, topics: Topics, node: str) -> list[Ack]:
             if ack is not None and ack.node != node:
                 heard = before if record.offset < end else now
                 heard[ack.node] = ack
+                if heard is now and ack.serves:
+                    until_ns = min(until_ns, boottime_ns() + int(LISTEN_ON_S * 1e9))
     lately = [ack for name, ack in before.items() if name not in now]
     return [*_serving(now.values()), *_serving(lately)]
 

@@ -18,8 +18,9 @@ from typing import Final, NamedTuple, Protocol
 from leasehold.adapters.audit.file import AuditFile
 from leasehold.adapters.audit.topic import AuditTopic
 from leasehold.adapters.audit.writer import AuditPlace, AuditWriter
+from leasehold.adapters.http.copies import CopiesUnderWay
 from leasehold.adapters.http.renewed_tls import RenewedTls
-from leasehold.adapters.http.snapshot_server import CopiesUnderWay, SnapshotServer
+from leasehold.adapters.http.snapshot_server import SnapshotServer
 from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
@@ -113,7 +114,7 @@ def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> 
     snapshot = from_environment(SnapshotSettings, environ)
     requests = from_environment(RequestKeySettings, environ)
     topics = Topics(cluster.database, cluster.replication_factor)
-    tls = snapshot.to_serve()
+    tls = snapshot.served.context()
     snapshot.check_served_on(cluster.listen)
     make_node_folder(cluster.folder)
     if snapshot.token is None and ip_address(cluster.listen).is_loopback:
@@ -146,7 +147,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             store = SqliteStore(path, cache_mb=cluster.store_cache_mb, memory=memory)
         made.callback(store.close)
         copies = CopiesUnderWay()
-        renewed = RenewedTls(settings.snapshot, settings.tls)
+        renewed = RenewedTls(settings.snapshot.served, settings.tls)
         made.callback(renewed.close)
         server = _snapshot_server(path, cluster, settings.snapshot, renewed.context, copies)
         serves = ""
@@ -166,7 +167,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             audit = _audit_log(settings)
             made.callback(audit.close)
             node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store, audit)
-            node.node.acknowledger.oldest_copy = copies.oldest
+            node.node.acknowledger.copies = copies.by_taker
             _serve(node, store, settings, stop)
         if node.error is not None:
             raise node.error
@@ -238,7 +239,7 @@ def _snapshot_server(
         port=snapshot.port,
         names=(cluster.advertise,),
         tls=tls,
-        certificate=snapshot.certificate(),
+        certificate=snapshot.served.certificate(),
         copies=copies,
     )
 

@@ -38,7 +38,7 @@ class Batch:
     def __init__(self, session: Session, hand_over: HandOver, limits: Limits) -> None:
         self.session = session
         self.limits = limits
-        self.objects = NamedObjects(limits)
+        self.objects = NamedObjects(limits, session.pool)
         session.portals = self.objects
         self.replies = Replies(hand_over, limits.output_bytes_max, self.rest)
         self.is_open = False

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from leasehold.model.budget import GRAIN_BYTES, UNBOUNDED_BYTES, Budget, Pool
+from leasehold.model.errors import OutOfMemory
 from leasehold.pgwire.copy.output import copy_out_form
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import (
@@ -35,6 +37,9 @@ from leasehold.values.oids import WireType
 
 FORMS_MAX: Final = 8
 MADE_KEPT_MAX: Final = 200
+UNCOUNTED_BYTES: Final = GRAIN_BYTES
+"""Of the values of a connection's portals: so many are not taken of the node's memory, which each
+Bind would ask for otherwise."""
 MADE_TEXT_BYTES_MAX: Final = 16 * 1024
 """Of a statement that is kept when its client does not name it any more."""
 
@@ -174,8 +179,10 @@ class NamedPortal:
 class NamedObjects:
     """The prepared statements and portals of one connection."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, pool: Pool | None = None) -> None:
+        """Keep none yet. Values of portals are taken of `pool`, the memory of the node."""
         self._limits = limits
+        self._memory = Budget(UNBOUNDED_BYTES, pool)
         self._statements: dict[str, NamedStatement] = {}
         self._portals: dict[str, NamedPortal] = {}
         self._bound = 0
@@ -277,9 +284,17 @@ class NamedObjects:
             self.drop_portal(name)
 
     def keep_portal(self, name: str, portal: NamedPortal, size: int) -> None:
-        """Keep a portal for which there is room, whose values have `size` bytes."""
+        """Keep a portal for which there is room, whose values have `size` bytes. Raises
+        OutOfMemory, of the node, and the portal is closed then."""
+        values = self._value_bytes_sum + size
+        if values > UNCOUNTED_BYTES:
+            try:
+                self._memory.hold(values - self._memory.held)
+            except OutOfMemory:
+                portal.portal.close()
+                raise
         self._value_bytes[name] = size
-        self._value_bytes_sum += size
+        self._value_bytes_sum = values
         self._bound += 1
         portal.number = self._bound
         self._portals[name] = portal
@@ -288,6 +303,11 @@ class NamedObjects:
         found = self._portals.pop(name, None)
         if found is not None:
             self._value_bytes_sum -= self._value_bytes.pop(name)
+            if self._memory.held:
+                if self._value_bytes_sum > UNCOUNTED_BYTES:
+                    self._memory.give_back(self._memory.held - self._value_bytes_sum)
+                else:
+                    self._memory.close()
             found.portal.close()
 
     def rest(self, *, wholly: bool) -> None:

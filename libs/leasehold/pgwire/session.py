@@ -40,6 +40,7 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeAlias
 from zoneinfo import ZoneInfo
 
+from leasehold.model.budget import Pool
 from leasehold.pgwire.copy.format import CopyFormat
 from leasehold.values.oids import WireType
 
@@ -254,6 +255,10 @@ class Session(Protocol):
 
     @property
     def status(self) -> Status: ...
+
+    @property
+    def pool(self) -> Pool | None:
+        """The memory of the node, of which values of portals are taken."""
 
     @property
     def settings(self) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ whole to the WAL with every commit. So images are gathered and sorted here, once
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from sys import getsizeof
 from types import NoneType
@@ -66,6 +67,7 @@ _LSN: Final = 2 + RowImage._fields.index("lsn")
 _VERSION: Final = 2 + RowImage._fields.index("version")
 _VALUES: Final = 2 + RowImage._fields.index("values")
 _TRUNCATION: Final = row_key(())
+_ORDERED: Final = frozenset((int, float, str, bytes, bool))
 _unpackb: Final = msgpack.unpackb
 
 
@@ -112,10 +114,10 @@ def sorted_columns(job: Job) -> tuple[int, ...]:
 
 
 def _type_first(sort_key: SortKey) -> list[tuple[str, Any]]:
-    """Return a sort key for what can't be compared: NULLs, and values of a type that a column once
-    had."""
+    """Return a sort key for what can't be compared: NULLs, values of a type that a column once had,
+    and what is no value at all."""
     parts = sort_key if type(sort_key) is tuple else (sort_key,)
-    return [(type(part).__name__, part) for part in parts]
+    return [(type(part).__name__, part if type(part) in _ORDERED else 0) for part in parts]
 
 
 def rows_per_chunk(chunk_rows: int, rows_per_second: int) -> int:
@@ -164,10 +166,7 @@ class Chunker:
         self._window_bytes = 0  # of all that was taken: what is named again counts twice
 
     def take(self, keys: Sequence[bytes], images: Sequence[bytes | None]) -> Iterator[Chunk]:
-        """Add records of the topic, in its order; yield the chunks of each window that is full.
-
-        Raises MalformedRequest for an image that is none, where images are looked into.
-        """
+        """Add records of the topic, in its order; yield the chunks of each window that is full."""
         assert len(keys) == len(images), (len(keys), len(images))
         if _TRUNCATION in keys:  # what stood before it on this partition is gone
             after = len(keys) - list(reversed(keys)).index(_TRUNCATION)
@@ -195,9 +194,9 @@ class Chunker:
 
     def rest(self) -> Iterator[Chunk]:
         """Yield the chunks of what was gathered; at the end of the partition, what is left."""
-        records = list(self._window)
-        keys = keys_of(records)
-        order = _order(list(self._window.values()) if self._columns else keys)
+        records, keys = readable_keys(list(self._window))
+        window = self._window
+        order = _order([window[record] for record in records] if self._columns else keys)
         self._clear()
         try:
             numbers = [number for (number,) in map(keys.__getitem__, order)]
@@ -266,21 +265,33 @@ def held_bytes(keys: Sequence[bytes], sort_keys: Sequence[SortKey]) -> int:
     return size + sum(map(getsizeof, sort_keys))
 
 
-def keys_of(records: Sequence[bytes]) -> Sequence[Key]:
-    """Return record keys of a rows topic as keys. Raises MalformedRequest."""
+def readable_keys(records: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[Key]]:
+    """Return record keys of a rows topic, and what they say. One that can't be read is left out:
+    it is of none of the changefeed's records, and no row."""
     try:
         keys = unpack_together(records)
         if {tuple}.issuperset(map(type, keys)):
-            return keys
+            return records, keys
     except UNREADABLE:
         pass
-    return [restore_row_key(record) for record in records]  # says which
+    found: dict[bytes, Key] = {}
+    for record in records:
+        with suppress(MalformedRequest):
+            found[record] = restore_row_key(record)
+    return list(found), list(found.values())
+
+
+def _values_of(image: bytes) -> Mapping[int, Any]:
+    try:
+        return image_fields(image)[3] or {}
+    except MalformedRequest:
+        return {}
 
 
 def sort_keys_of(columns: Sequence[int], images: Sequence[bytes | None]) -> Sequence[SortKey]:
-    """Return each image's place; None for a tombstone, for an image that was left out (its row is
-    named like any other), and where keys are the places: then images need no look. Raises
-    MalformedRequest."""
+    """Return each image's place; None for a tombstone, for an image that was left out or can't be
+    read (its row is named like any other: nodes have it), and where keys are the places: then
+    images need no look."""
     if not columns:
         return [None] * len(images)
     if None in images:
@@ -295,7 +306,7 @@ def sort_keys_of(columns: Sequence[int], images: Sequence[bytes | None]) -> Sequ
         if not {dict}.issuperset(map(type, values)):
             raise ValueError("values are of another type")
     except UNREADABLE:
-        values = [image_fields(image)[3] or {} for image in whole]  # says which
+        values = [_values_of(image) for image in whole]
     if len(columns) == 1:
         (column,) = columns
         return [each.get(column) for each in values]

@@ -16,6 +16,7 @@ that Spark means by a constraint what the master means.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple, TypeAlias
 
 import msgpack
@@ -24,6 +25,7 @@ from leasehold.adapters.codec.records import restore_row_key, row_key
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.catalog.job import Job
+from leasehold.model.errors import MalformedRequest
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.model.records.jobs import FOUND_MAX, Findings
@@ -179,18 +181,28 @@ class FactExtractor:
         """Yield the facts of one record of the rows topic, a tombstone or truncation too: what is
         gone says nothing. Of a row whose image was left out the master is to look at its own
         wherever one row may break the constraint by itself; what it has in common with others, the
-        nodes' check finds. Raises MalformedRequest for an image that is none."""
+        nodes' check finds. So it is of an image that can't be read, whoever wrote it."""
         gone = image is None or row == TRUNCATION
-        values: Image | None = None
-        if image is not None and not gone:
-            _, _, version, values = image_fields(image)
-            if self._read_as is not None and values is not None:
-                values = complete_image(self._read_as, version, values)
+        values = None if image is None or gone else self._values_of(image)
         for element_id, parent, say in self._says:
-            value = say(values) if values is not None else None
-            if not gone and values is None and element_id in self._alone:
+            value, unread = None, values is None
+            if values is not None:
+                try:
+                    value = say(values)
+                except Exception:  # noqa: BLE001 - of no row of this table, whatever it is
+                    unread = True
+            if not gone and unread and element_id in self._alone:
                 value = BROKEN
             yield Fact(element_id, parent, partition, row, position, value)
+
+    def _values_of(self, image: bytes) -> Image | None:
+        try:
+            _, _, version, values = image_fields(image)
+            if self._read_as is None or values is None:
+                return values
+            return complete_image(self._read_as, version, values)
+        except Exception:  # noqa: BLE001 - whatever it is: nobody can read this image
+            return None
 
 
 # ------------------------------------------------------------------ findings
@@ -238,7 +250,8 @@ def make_findings(job: Job, rows: int, total: int, first: Iterable[tuple[int, by
         size += len(row) + 8
         if len(found) >= FINDINGS_MAX or size > CHUNK_BYTES_MAX:
             break
-        found.append((element_id, restore_row_key(row)))
+        with suppress(MalformedRequest):  # under that key nobody has a row
+            found.append((element_id, restore_row_key(row)))
     version = job.versions[job.table_id]
     return Findings(job.job_id, job.run, job.table_id, version, rows, total, tuple(found))
 

@@ -15,12 +15,15 @@ from typing import Final, NamedTuple
 import msgpack
 
 from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.codec.request_decoding import ATTEMPTS_MAX as ATTEMPT_MAX
 from leasehold.adapters.codec.request_encoding import encode_request
+from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.requests import ChangeRequest, Conflict, Queue
 from leasehold.model.signatures import NO_KEYS, Mark, RequestKeys, Verifier, read_mark, signer
 from leasehold.transaction.retry import ATTEMPTS_MAX, backoff_ms, recompute
 
 BUCKETS: Final = 16
+ID_BYTES: Final = 16  # of a UUID
 _REQUESTS: Final = Queue.REQUESTS.value
 _CLAIM: Final = signer(NO_KEYS, "")
 WAITING_MAX: Final = 5_000
@@ -43,8 +46,10 @@ class Arrived(NamedTuple):
 
 
 def arrived_of(codec: MessagePackCodec, value: bytes) -> Arrived:
-    """Return what a record of the conflicts topic says. Raises Refused."""
+    """Return what a record of the conflicts topic says. Raises MalformedRequest."""
     conflict = codec.decode_as(Conflict, value)
+    if len(conflict.request_id) != ID_BYTES or not 1 <= conflict.attempt <= ATTEMPT_MAX:
+        raise MalformedRequest("a conflict is of a request with an id, and of one of its attempts")
     return Arrived(conflict.request_id, conflict.attempt, value)
 
 

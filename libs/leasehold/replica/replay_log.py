@@ -81,13 +81,13 @@ class Shown:
 
     def again(self, fetch: Callable[[int], Sequence[Any]]) -> Shown:
         """What is shown by as many rows of a replay, or by all where the client knows the end.
-        `fetch` gives at most so many of the next ones."""
+        `fetch` gives at most so many of the next ones, none at the end."""
         shown = Shown(self.told, self.ordered)
         while self.ended or shown.count < self.count:
             left = BATCH_ROWS if self.ended else min(BATCH_ROWS, self.count - shown.count)
             found = fetch(left)
             shown.add(found)
-            if len(found) < left:
+            if not found:
                 shown.ended = self.ended
                 break
         return shown

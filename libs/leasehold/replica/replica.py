@@ -154,9 +154,10 @@ class Replica(Closing):
         self.serving.wait_coherent(timeout_s)
 
     def wait_applied(self, lsn: int, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
-        """Return once the transaction `lsn` is applied here. Raises NotCoherent when that takes
-        longer."""
-        self.serving.wait_for(lambda: self.lsn >= lsn, timeout_s, f"to apply LSN {lsn}")
+        """Return once the transaction `lsn` (of a RowEvent, say) is applied here and reads see it.
+        Raises NotCoherent when that takes longer."""
+        sees_below = self.serving.sees_below
+        self.serving.wait_for(lambda: sees_below(lsn + 1), timeout_s, f"to apply LSN {lsn}")
 
     def close(self) -> None:
         """Give the coherency lease back, stop the thread, close the store. May be called twice."""

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from leasehold.adapters.os.clock import boottime_ns, now
+from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.dead_letters import DeadLetters
@@ -62,6 +63,11 @@ class SqlNode(Protocol):
     @property
     def temp(self) -> TempRoom:
         """The room for what its sessions have in files."""
+        ...
+
+    @property
+    def pool(self) -> MemoryPool:
+        """The memory that all its statements may hold together."""
         ...
 
     def cluster(self) -> ClusterView:
@@ -133,6 +139,10 @@ class SqlNode(Protocol):
         """Return whether reads see all that was applied here."""
         ...
 
+    def sees_below(self, lsn: int) -> bool:
+        """Return whether reads see all that stands in the log below that LSN."""
+        ...
+
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until `met`, looked at whenever this node has taken a step, or the time is over;
         return whether it is. Raises what stopped the node."""
@@ -157,7 +167,7 @@ class ServingNode:
             lambda request: self._changes().submit(request, together=True),
             lambda: node.node.term,
             lambda: AppendedBarriers(settings),
-            lambda lsn: node.node.sees_below(lsn),
+            self.sees_below,
             lambda offset: node.node.has_committed(offset),
         )
         self._barrier_group = BarrierGroup(self._barriers.ask)
@@ -183,6 +193,10 @@ class ServingNode:
     @property
     def temp(self) -> TempRoom:
         return self.store.memory.temp
+
+    @property
+    def pool(self) -> MemoryPool:
+        return self.store.memory.pool
 
     def close(self) -> None:
         self._looks.close()
@@ -275,6 +289,9 @@ class ServingNode:
     def is_settled(self) -> bool:
         with self.store.open_snapshot() as snapshot:
             return snapshot.lsn >= self.node.node.position.lsn
+
+    def sees_below(self, lsn: int) -> bool:
+        return self.node.node.sees_below(lsn)
 
     # ------------------------------------------------------------ reads and writes
 

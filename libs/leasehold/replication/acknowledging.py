@@ -3,7 +3,7 @@ from where the log is to be kept for a copy of its store that somebody takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from leasehold.model.ports import Now
@@ -42,8 +42,8 @@ class Acknowledger:
         self._given_up = False
         self._access_told_ns = -ACCESS_TOLD_EVERY_S * NS_PER_S
         self._foreign = foreign
-        self.oldest_copy: Callable[[], int | None] = lambda: None
-        """The log position of the oldest copy of this store that another node is taking now."""
+        self.copies: Callable[[], Mapping[str, int]] = dict
+        """The log position of the copy of this store that another node is taking now, by node."""
 
     def acknowledge(self, position: LogPosition, role: str, now: Now) -> list[Effect]:
         """Acknowledge what was applied, and ask for a lease when the renewal is due (C3)."""
@@ -55,7 +55,7 @@ class Acknowledger:
             self._acked_ns = now.mono_ns
             asked_ns = self._lease.ask(now.mono_ns) if serving else 0
             effects.append(self._on_topic(self._ack(position, role, asked_ns, now)))
-            effects += self._copy(position, role, now)
+            effects += self._copied(position, role, now)
             effects += self._tell_who_is_let_in(now)
         elif self._fast.overdue(now.mono_ns):
             effects.append(self._on_topic(self._ack(position, role, 0, now)))
@@ -117,14 +117,15 @@ class Acknowledger:
         name = self._settings.name
         return [Send(Topic.ACKS, 0, name.encode(), AccessReport(name, open_to, now.wall_us), 0)]
 
-    def _copy(self, position: LogPosition, role: str, now: Now) -> list[Effect]:
-        """Acknowledge in the place of the node that takes a copy: the log is to be kept from
-        there."""
-        offset = self.oldest_copy()
-        if offset is None:
-            return []
-        name = copy_name(self._settings.name)
-        ack = self._ack(position, role, 0, now)._replace(
-            node=name, role=COPY_ROLE, offset=offset, coherent=False, serves=""
-        )
-        return [Send(Topic.ACKS, 0, name.encode(), ack, 0)]
+    def _copied(self, position: LogPosition, role: str, now: Now) -> list[Effect]:
+        """Acknowledge in the place of each node that takes a copy: the log is to be kept from
+        there. ⚠ Each by a name of its own: a copy that begins later must not let go what one that
+        has just been taken needs."""
+        effects: list[Effect] = []
+        for taker, offset in self.copies().items():
+            name = copy_name(self._settings.name, taker)
+            ack = self._ack(position, role, 0, now)._replace(
+                node=name, role=COPY_ROLE, offset=offset, coherent=False, serves=""
+            )
+            effects.append(Send(Topic.ACKS, 0, name.encode(), ack, 0))
+        return effects

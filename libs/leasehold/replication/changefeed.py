@@ -12,8 +12,6 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.job import Job, job_from_wire
-from leasehold.catalog.states import State
-from leasehold.model.errors import LogStopped
 from leasehold.model.ids import genid, is_sequence_id
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
@@ -50,8 +48,8 @@ class Feed(StrEnum):
 
 
 class RowPublication(NamedTuple):
-    """A record of the rows topic of `table_id`, under the row's key; `image` None is a
-    tombstone."""
+    """A record of the rows topic of `table_id`, under the row's key; `image` None is a tombstone.
+    The topic is made for the first one: a table without rows has none."""
 
     table_id: int
     key: Key
@@ -59,7 +57,8 @@ class RowPublication(NamedTuple):
 
 
 class TruncationPublication(NamedTuple):
-    """A record of every partition of the table's rows topic, under `codec.row_key(())`."""
+    """A record of every partition of the table's rows topic, under `codec.row_key(())`; none where
+    it never had a row, and so no topic."""
 
     record: RowsTruncated
 
@@ -70,12 +69,6 @@ class FeedPublication(NamedTuple):
     feed: Feed
     key: bytes
     record: VersionEvent | JobEvent | DeadLetter
-
-
-class NewTable(NamedTuple):
-    """The rows topic of this table must exist before anything after this is published."""
-
-    table_id: int
 
 
 class ForgottenTable(NamedTuple):
@@ -94,12 +87,7 @@ class ForgottenJob(NamedTuple):
 
 
 Publication: TypeAlias = (
-    RowPublication
-    | TruncationPublication
-    | FeedPublication
-    | NewTable
-    | ForgottenTable
-    | ForgottenJob
+    RowPublication | TruncationPublication | FeedPublication | ForgottenTable | ForgottenJob
 )
 
 
@@ -124,6 +112,7 @@ def version_key(table_id: int) -> bytes:
 
 
 _JOB_PREFIX: Final = b"job/"
+_DIGITS_MAX: Final = 19  # of a number of 63 bits
 
 
 def job_key(job_id: int) -> bytes:
@@ -132,7 +121,15 @@ def job_key(job_id: int) -> bytes:
 
 def job_of_key(key: bytes) -> int | None:
     """Return the job whose state a key of the jobs topic names; None for other keys there."""
-    return int(key.removeprefix(_JOB_PREFIX)) if key.startswith(_JOB_PREFIX) else None
+    return number_of_key(key, _JOB_PREFIX)
+
+
+def number_of_key(key: bytes, prefix: bytes) -> int | None:
+    """Return the number behind the prefix of a record's key; None for keys of another form, which
+    anybody may have written."""
+    number = key.removeprefix(prefix)
+    named = key.startswith(prefix) and number.isdigit() and len(number) <= _DIGITS_MAX
+    return int(number) if named else None
 
 
 def progress_key(job_id: int, run: int) -> bytes:
@@ -151,7 +148,10 @@ class Changefeed:
         """Begin at `position`. `jobs`: bodies (wire form) of the newest JobEvent per job."""
         self.position = position
         self._foreign = ForeignRecords()
-        self._jobs: dict[int, Job] = {job.job_id: job for job in map(job_from_wire, jobs)}
+        self._jobs: dict[int, Job] = {}
+        self._running: dict[int, Job] = {}  # of them, those that have not ended
+        for body in jobs:
+            self._put_job(job_from_wire(body))
 
     def step(
         self, record: LogRecord | Unreadable, offset: int, digest: bytes, now_ns: int = 0
@@ -184,9 +184,7 @@ class Changefeed:
         lsn = record.first_lsn
         for commit in record.commits:
             for write in commit.catalog:
-                if isinstance(write, DescriptorWrite) and _is_new(write):
-                    publications.append(NewTable(write.table_id))
-                elif isinstance(write, TableTruncated) and not is_sequence_id(write.table_id):
+                if isinstance(write, TableTruncated) and not is_sequence_id(write.table_id):
                     gone = RowsTruncated(write.table_id, lsn, commit.commit_us)
                     publications.append(TruncationPublication(gone))
             row_images(commit, lsn, publications)
@@ -207,7 +205,7 @@ class Changefeed:
         changed: dict[int, None] = {}
         for write in commit.catalog:
             if isinstance(write, JobWrite):
-                job = self._jobs[write.job_id] = job_from_wire(write.body)
+                job = self._put_job(job_from_wire(write.body))
                 changed[write.job_id] = None
                 urgent |= job.awaits_run
             elif isinstance(write, ChunkDecided | FindingsDecided) and self._count(write):
@@ -228,7 +226,8 @@ class Changefeed:
         return urgent
 
     def _forgotten(self, job_id: int) -> ForgottenJob:
-        gone = self._jobs.pop(job_id) if job_id in self._jobs else None
+        gone = self._jobs.pop(job_id, None)
+        self._running.pop(job_id, None)
         runs = 0 if gone is None else gone.run
         progress = (progress_key(job_id, run) for run in range(1, runs + 1))
         return ForgottenJob(job_id, (job_key(job_id), *progress))
@@ -236,33 +235,28 @@ class Changefeed:
     def _count(self, work: ChunkDecided | FindingsDecided) -> bool:
         job = self._jobs.get(work.job_id)
         if job is None:
-            raise LogStopped(
-                f"The log counts work of job {work.job_id}, which it never began; "
-                "the changefeed has missed records or its jobs topic has lost some."
-            )
+            # Nobody could read its event when the changefeed began. The log writes the job again at
+            # its next step, with all that was counted; L2 has seen to it that no record is missed.
+            return False
         if job.run != work.run:
             return False  # ⚠ late chunks: another run's rows are not this run's progress
         match work:
             case ChunkDecided(_, _, rows, applied, end):
-                self._jobs[work.job_id] = job.counted(rows, applied, end)
+                self._put_job(job.counted(rows, applied, end))
             case FindingsDecided():
-                self._jobs[work.job_id] = job.validated(work)
+                self._put_job(job.validated(work))
         return True
 
+    def _put_job(self, job: Job) -> Job:
+        self._jobs[job.job_id] = job
+        if job.status.ended:
+            self._running.pop(job.job_id, None)
+        else:
+            self._running[job.job_id] = job
+        return job
+
     def _version_event(self, write: DescriptorWrite, commit: Commit, lsn: int) -> VersionEvent:
-        return version_event(write, commit, lsn, self._jobs.values())
-
-
-def _is_new(write: DescriptorWrite) -> bool:
-    """Return whether it may be the first version of a table, which is no sequence. One that takes
-    another's place begins delete-only, and may come there again on its way back; one that waits for
-    another's name begins write-only."""
-    if is_sequence_id(write.table_id):
-        return False
-    begins = {"former": State.DELETE_ONLY.label, "replaces": State.WRITE_ONLY.label}
-    return write.version == 1 or any(
-        write.body.get(takes, 0) and write.body["state"] == state for takes, state in begins.items()
-    )
+        return version_event(write, commit, lsn, self._running.values())
 
 
 def version_event(

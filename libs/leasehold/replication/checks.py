@@ -10,7 +10,7 @@ from typing import Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.acks import ROLES_CHECKED, CheckReport
 from leasehold.model.records.log import Barrier, Decisions, JobWrite, LogPosition
 from leasehold.schema_change.coordinator.verification import make_subject
 
@@ -65,7 +65,9 @@ class Checks:
         """Every node, standby and master too, answers a CHECK TABLE; one may be told to repair."""
         assert barrier.check is not None
         tables = tuple(descriptor.table_id for descriptor in catalog.tables())
-        if barrier.check != EVERY_TABLE:
+        if barrier.check == EVERY_TABLE:
+            tables = (ROLES_CHECKED, *tables)  # first: who has reported on tables has on these
+        else:
             tables = tuple(t for t in tables if t == barrier.check)
         repairs = barrier.repair == self._node and len(tables) == 1
         if repairs:

@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from leasehold.model.ids import known_to
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Grant
 from leasehold.model.time_units import NS_PER_MS
@@ -251,6 +252,12 @@ class CoherencyWatch:
             node.asked_ns = 0
             node.wait_until_ns = now_ns + (duration + self._settings.defer_ms) * NS_PER_MS
         return tuple(given)
+
+    def all_know(self, what: int, now_ns: int) -> bool:
+        """Whether every process that is heard of knows this (`ids.known_to`), coherent or not.
+        Until a new master has heard those who may have a lease it says no."""
+        heard = (incarnation for _, incarnation in self._nodes)
+        return now_ns >= self.serve_from_ns and all(known_to(each) >= what for each in heard)
 
     def has_asks(self) -> bool:
         return any(node.asked_ns for node in self._nodes.values())

@@ -519,7 +519,7 @@ class Node:
                 effects += self._take_read(now)
         if self.agent is not None:
             effects += self.agent.tick(now)
-        effects += self._upkeep.reports(self.incarnation, self.position, now)
+        effects += self._upkeep.reports(self.catalog, self.incarnation, self.position, now)
         effects += self.acknowledger.acknowledge(self.position, self.role, now)
         return effects
 

@@ -50,6 +50,7 @@ class NodeAgent:
         self.holder = Holder(node, session_ids, has_store=True, limits=limits)
         self._old = OldLeases(self.holder)
         self._known: dict[int, int] = {}
+        self._changes = -1  # those of the catalog that were followed; before the first look none
         self._tokens = count(1)
 
     @property
@@ -60,20 +61,28 @@ class NodeAgent:
         """Follow the catalog, whose newest versions are committed: new users get them at once
         (D4)."""
         effects: list[Effect] = []
-        public = [table for table in catalog.tables() if table.state in READABLE]
-        for table in self._known.keys() - {descriptor.table_id for descriptor in public}:
-            # A table that is being dropped has no new users; its leases end with those it has.
-            del self._known[table]
-            effects += self._step(TableGone(table), now_ns)
-        for descriptor in public:
-            table, version = descriptor.table_id, descriptor.version
-            if self._known.get(table, 0) >= version:
-                continue
-            first = table not in self._known
-            self._known[table] = version
-            effects += self._step(VersionKnown(table, version), now_ns)
-            if first:
-                effects += self._step(Want(table, next(self._tokens)), now_ns)
+        if self._changes == catalog.changes:
+            return effects
+        first_look = self._changes < 0
+        changed = catalog.table_ids() if first_look else catalog.changed_since(self._changes)
+        self._changes = catalog.changes
+        for table in sorted(changed):
+            newest = catalog.newest(table) if catalog.has(table) else None
+            if newest is not None and newest.state in READABLE:
+                effects += self._follow(table, newest.version, now_ns)
+            elif self._known.pop(table, 0):
+                # One that is being dropped has no new users; its leases end with those it has.
+                effects += self._step(TableGone(table), now_ns)
+        return effects
+
+    def _follow(self, table: int, version: int, now_ns: int) -> list[Effect]:
+        known = self._known.get(table, 0)
+        if known >= version:
+            return []
+        self._known[table] = version
+        effects = self._step(VersionKnown(table, version), now_ns)
+        if not known:
+            effects += self._step(Want(table, next(self._tokens)), now_ns)
         return effects
 
     def ledger_replied(self, reply: object, now_ns: int) -> list[Effect]:

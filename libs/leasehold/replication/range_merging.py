@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, Status
+from leasehold.model.ids import RANGE_BACKFILLS
 from leasehold.model.ports import Now, RangeWaiting, StoreWriter
 from leasehold.model.records.acks import MergeReport
 from leasehold.model.records.log import Decisions, LogPosition
@@ -22,7 +23,7 @@ from leasehold.replication.coherency import NODES_MAX, CoherencyWatch
 from leasehold.replication.effects import Effect, Send, Topic, Wake
 
 REPORT_EVERY_MS: Final = 5_000
-"""Also by a node on which nothing waits: it says that it knows ranges at all."""
+"""Also where nothing is new: a report may be lost."""
 PAUSED_LOOK_MS: Final = 500
 """Until it is looked again whether a paused job goes on."""
 
@@ -65,8 +66,14 @@ class RangeMerging:
         rate = job.settings.get("rows_per_second", 0) if job is not None else 0
         return max(merged.pause_ns, merged.rows * NS_PER_S // rate if rate else 0)
 
-    def report(self, incarnation: bytes, position: LogPosition, now: Now) -> list[Effect]:
-        """Tell the master, where there is news, and now and then; `position` is committed."""
+    def report(
+        self, catalog: Catalog, incarnation: bytes, position: LogPosition, now: Now
+    ) -> list[Effect]:
+        """Tell the master while a job fills by range: where there is news, and now and then.
+        `position` is committed."""
+        if not any(job.by_range for job in catalog.running.values()):
+            self._told = None
+            return []
         waiting = self._store.ranges_waiting()
         about = waiting, position.epoch, position.incarnation
         again = now.mono_ns - self._told_ns >= REPORT_EVERY_MS * NS_PER_MS
@@ -79,7 +86,7 @@ class RangeMerging:
 
 def _job_of(waiting: RangeWaiting, catalog: Catalog) -> Job | None:
     """Return the job whose run noted the range."""
-    for job in reversed(catalog.jobs.values()):  # the newest first
+    for job in catalog.running.values():
         if job.by_range and job.table_id == waiting.table_id:
             return job
     return None
@@ -111,11 +118,9 @@ class MergeReports:
         if has_ranges(record):
             self._offset = offset + 1
 
-    @property
-    def known(self) -> bool:
-        """Whether all nodes know backfills by range, those that only might be master, too."""
-        others = {of for of in self._watch.nodes() if of[0] != self._name}
-        return others <= self._reports.keys()
+    def known(self, now_ns: int) -> bool:
+        """Whether everybody who reads the log knows backfills by range."""
+        return self._watch.all_know(RANGE_BACKFILLS, now_ns)
 
     def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
         """Return who of `nodes` and this one has not merged all ranges of the log, as far as is

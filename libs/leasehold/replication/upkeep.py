@@ -54,11 +54,13 @@ class StoreUpkeep:
         effects = self._repair(catalog, position, now) + self._merging.work(catalog, now)
         return effects + self._remove_dead(now)
 
-    def reports(self, incarnation: bytes, position: LogPosition, now: Now) -> list[Effect]:
+    def reports(
+        self, catalog: Catalog, incarnation: bytes, position: LogPosition, now: Now
+    ) -> list[Effect]:
         """Return the reports of checks that have ended, and on what is merged at `position`, which
         is committed."""
         reports = [self._report(report) for report in self.checks.take_reports(incarnation)]
-        return [*reports, *self._merging.report(incarnation, position, now)]
+        return [*reports, *self._merging.report(catalog, incarnation, position, now)]
 
     def _repair(self, catalog: Catalog, position: LogPosition, now: Now) -> list[Effect]:
         if not self.checks.repairing:

@@ -35,7 +35,7 @@ def default_of(
         return None
     assert not column.draws_from, f"nobody gives column {column.name!r} a number here"
     zone = column.moment_zone if context == column.moment else ""
-    compute = compile_default(column.default_expression, column.type, zone)
+    compute = compile_default(column.default_expression, column.written_type, zone)
     key = tuple(image.get(element_id) for element_id in descriptor.primary_key)
     return compute(context, descriptor.table_id, column.element_id, key)
 

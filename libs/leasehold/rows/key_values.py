@@ -45,7 +45,8 @@ def compose(
 
     Columns that the version can't see keep the pairs they have. ⚠ A write-only or public required
     column that has no pair yet gets its default, on any insert *and any update*: otherwise a row
-    written after the fence would stay without its pair when the column becomes public.
+    written after the fence would stay without its pair when the column becomes public. A new row
+    has what every row has at once.
     """
     image: dict[int, Any] = {} if before is None else dict(before)
     if kind is _BACKFILL:
@@ -67,6 +68,10 @@ def compose(
             # first to write it: the backfill or an update.
             at = context if before is None else column.moment or context
             image[column.element_id] = default_of(descriptor, column, image, at, draw)
+    if before is None:
+        for column in descriptor.at_once:
+            assert column.missing is not None, column
+            image[column.element_id] = column.missing.value
     if descriptor.has_derived:  # from what the defaults have put, too
         derive(descriptor, before, image)
     if None in image.values():

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import ssl
 from dataclasses import dataclass
-from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
 from leasehold.model.errors import ConfigurationError
+from leasehold.settings.certificate_files import CertificateFiles
 from leasehold.settings.setting import choice, integer, setting
 from leasehold.settings.sql_address import SqlAddress
 
@@ -68,11 +67,12 @@ class DashboardSettings:
     )
 
     def __post_init__(self) -> None:
-        if (self.tls_cert is None) != (self.tls_key is None):
-            raise ConfigurationError(
-                "LEASEHOLD_DASHBOARD_TLS_CERT and LEASEHOLD_DASHBOARD_TLS_KEY only work together;"
-                " set both or neither."
-            )
+        self.served.check_both()
+
+    @property
+    def served(self) -> CertificateFiles:
+        """Return what it is served with."""
+        return CertificateFiles("LEASEHOLD_DASHBOARD_TLS", self.tls_cert, self.tls_key)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,34 +114,3 @@ class DashboardSettings:
                 " LEASEHOLD_DASHBOARD_TLS=proxy; only where nobody else listens on the way:"
                 " LEASEHOLD_DASHBOARD_TLS=off"
             )
-
-    @property
-    def served_files(self) -> tuple[Path, ...]:
-        """Return those that the certificate is read from."""
-        return tuple(file for file in (self.tls_cert, self.tls_key) if file is not None)
-
-    def read_served_files(self) -> tuple[bytes, ...]:
-        """Return a digest of each. Raises ConfigurationError."""
-        try:
-            return tuple(sha256(file.read_bytes()).digest() for file in self.served_files)
-        except OSError as error:
-            raise _unusable(error) from None
-
-    def to_serve(self) -> ssl.SSLContext | None:
-        """Return the TLS context to serve with, None to serve in the clear. Raises
-        ConfigurationError for files that can't be used."""
-        if self.tls_cert is None:
-            return None
-        try:
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(self.tls_cert, self.tls_key)
-        except (OSError, ssl.SSLError) as error:
-            raise _unusable(error) from None
-        return context
-
-
-def _unusable(error: Exception) -> ConfigurationError:
-    return ConfigurationError(
-        "LEASEHOLD_DASHBOARD_TLS_CERT and LEASEHOLD_DASHBOARD_TLS_KEY can't be used:"
-        f" {getattr(error, 'strerror', None) or error}"
-    )

@@ -13,12 +13,12 @@ import os
 import secrets
 import ssl
 from dataclasses import dataclass
-from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
 from leasehold.model.errors import ConfigurationError
+from leasehold.settings.certificate_files import CertificateFiles
 from leasehold.settings.private_files import FOLDER_MODE, keep_private, make_private_file
 from leasehold.settings.setting import PORT_OR_ANY, choice, setting
 
@@ -28,8 +28,6 @@ TOKEN_CHARACTERS_LEAST: Final = 16
 TOKEN_FILE: Final = "snapshot-token"  # noqa: S105 - the file's name
 """Below LEASEHOLD_DATA; LEASEHOLD_SNAPSHOT_TOKEN_FILE may name it for a node with another one."""
 TOKEN_BYTES: Final = 32
-CERTIFICATE_BEGINS: Final = "-----BEGIN CERTIFICATE-----"
-CERTIFICATE_ENDS: Final = "-----END CERTIFICATE-----"
 
 
 def token(text: str) -> str:
@@ -85,11 +83,7 @@ class SnapshotSettings:
     )
 
     def __post_init__(self) -> None:
-        if (self.tls_cert is None) != (self.tls_key is None):
-            raise ConfigurationError(
-                "LEASEHOLD_SNAPSHOT_TLS_CERT and LEASEHOLD_SNAPSHOT_TLS_KEY only work together; "
-                "set both or neither."
-            )
+        self.served.check_both()
 
     @property
     def uses_tls(self) -> bool:
@@ -112,41 +106,9 @@ class SnapshotSettings:
         )
 
     @property
-    def served_files(self) -> tuple[Path, ...]:
-        """Return those that a server's certificate is read from."""
-        return tuple(file for file in (self.tls_cert, self.tls_key) if file is not None)
-
-    def read_served_files(self) -> tuple[bytes, ...]:
-        """Return a digest of each. Raises ConfigurationError."""
-        try:
-            return tuple(sha256(file.read_bytes()).digest() for file in self.served_files)
-        except OSError as error:
-            raise _unusable("_CERT and _KEY", error) from None
-
-    def to_serve(self) -> ssl.SSLContext | None:
-        """Return the TLS context to serve with, None to serve in the clear. Raises
-        ConfigurationError for files that can't be used."""
-        if self.tls_cert is None:
-            return None
-        try:
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(self.tls_cert, self.tls_key)
-        except (OSError, ssl.SSLError) as error:
-            raise _unusable("_CERT and _KEY", error) from None
-        return context
-
-    def certificate(self) -> bytes:
-        """Return the certificate (DER) that `to_serve` shows, b"" without one. Raises
-        ConfigurationError."""
-        if self.tls_cert is None:
-            return b""
-        try:
-            text = self.tls_cert.read_text(encoding="ascii", errors="replace")
-            begin = text.index(CERTIFICATE_BEGINS)  # the first is the server's own
-            end = text.index(CERTIFICATE_ENDS, begin) + len(CERTIFICATE_ENDS)
-            return ssl.PEM_cert_to_DER_cert(text[begin:end])
-        except (OSError, ValueError) as error:
-            raise _unusable("_CERT", error) from None
+    def served(self) -> CertificateFiles:
+        """Return what snapshots are served with."""
+        return CertificateFiles("LEASEHOLD_SNAPSHOT_TLS", self.tls_cert, self.tls_key)
 
     def to_fetch(self) -> ssl.SSLContext | None:
         """Return the TLS context to fetch with, which verifies the server's name and certificate;
@@ -156,7 +118,8 @@ class SnapshotSettings:
         try:
             return ssl.create_default_context(cafile=self.tls_ca)
         except (OSError, ssl.SSLError) as error:
-            raise _unusable("_CA", error) from None
+            words = error.strerror or error
+            raise ConfigurationError(f"LEASEHOLD_SNAPSHOT_TLS_CA can't be used: {words}") from None
 
 
 def token_made_here(data: Path) -> str:
@@ -200,9 +163,3 @@ def token_kept_here(data: Path) -> str | None:
             f"the nodes' token in {file} can't be used ({error}); remove the file and start the"
             " nodes of this machine again, or set LEASEHOLD_SNAPSHOT_TOKEN"
         ) from error
-
-
-def _unusable(which: str, error: Exception) -> ConfigurationError:
-    return ConfigurationError(
-        f"The TLS files for snapshots (LEASEHOLD_SNAPSHOT_TLS{which}) can't be used: {error}."
-    )

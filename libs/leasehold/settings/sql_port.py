@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,6 +13,7 @@ from leasehold.model.errors import ConfigurationError
 from leasehold.pgwire.auth.endpoint_binding import endpoint_binding
 from leasehold.pgwire.auth.logins import ClientCertificate, Method
 from leasehold.pgwire.auth.scram_server import Verifier, verifier_of_text
+from leasehold.settings.certificate_files import CertificateFiles
 from leasehold.settings.setting import (
     PORT_OR_ANY,
     choice,
@@ -25,8 +25,6 @@ from leasehold.settings.setting import (
 from leasehold.settings.sql_address import ENCRYPT, OFF, VERIFY
 
 ALPN: Final = "postgresql"
-_PEM_BEGIN, _PEM_END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-_PEM_BYTES_MAX: Final = 1 << 20
 
 
 class ServedTls(NamedTuple):
@@ -99,7 +97,7 @@ class PgwireSettings:
     tls_cert: Path | None = setting(
         "LEASEHOLD_SQL_TLS_CERT",
         "PEM file of the listener's certificate; from other machines TLS is then required. It is"
-        " read again when it changes, as are the two below",
+        " read again when it changes, as are the three below",
         default=None,
         parse=Path,
     )
@@ -109,6 +107,13 @@ class PgwireSettings:
     tls_client_ca: Path | None = setting(
         "LEASEHOLD_SQL_TLS_CLIENT_CA",
         "PEM file of the authority whose certificates clients may show",
+        default=None,
+        parse=Path,
+    )
+    tls_crl_file: Path | None = setting(
+        "LEASEHOLD_SQL_TLS_CRL_FILE",
+        "PEM file of the lists of what that authority has revoked: a client that shows such a"
+        " certificate is refused; a list of each authority has to be there, and not be out of date",
         default=None,
         parse=Path,
     )
@@ -179,8 +184,8 @@ class PgwireSettings:
     @property
     def files(self) -> tuple[Path, ...]:
         """Return those that are read again when they change."""
-        named = (self.users_file, self.tls_cert, self.tls_key, self.tls_client_ca)
-        return tuple(file for file in named if file is not None)
+        users_files = () if self.users_file is None else (self.users_file,)
+        return users_files + self.served.files
 
     def read_users(self) -> Mapping[str, Verifier] | None:
         """Return the users that the file names now, None where there is no file. Raises
@@ -194,41 +199,32 @@ class PgwireSettings:
                 f"{self.users_file} is no file of users; expected {error}"
             ) from None
 
+    @property
+    def served(self) -> CertificateFiles:
+        """Return what TLS is served with, and clients' certificates are verified by."""
+        return CertificateFiles(
+            "LEASEHOLD_SQL_TLS",
+            self.tls_cert,
+            self.tls_key,
+            authority=self.tls_client_ca,
+            revoked=self.tls_crl_file,
+        )
+
     def read_tls(self) -> ServedTls | None:
         """Return what TLS is served with, None without a certificate. Raises ConfigurationError for
         files that can't be used."""
-        if self.tls_cert is None:
+        before = self.served.digest()
+        context = self.served.context()
+        if context is None:
             return None
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols([ALPN])
         try:
-            before = self._read_pem_files()
-            context.load_cert_chain(self.tls_cert, self.tls_key)
-            if self.tls_client_ca is not None:
-                context.load_verify_locations(self.tls_client_ca)
-                # Who has none gets the words why not, which a handshake can't tell.
-                context.verify_mode = ssl.CERT_OPTIONAL
-            if before != self._read_pem_files():
-                raise ConfigurationError(f"{self.tls_cert} or a file beside it is being replaced")
-            binding = endpoint_binding(_first_certificate(before[0]))
-        except (OSError, ssl.SSLError, ValueError) as error:
-            words = getattr(error, "strerror", None) or error
-            raise ConfigurationError(
-                "LEASEHOLD_SQL_TLS_CERT, LEASEHOLD_SQL_TLS_KEY and LEASEHOLD_SQL_TLS_CLIENT_CA"
-                f" can't be used: {words}"
-            ) from None
-        digests = (sha256(content).digest() for content in before)
-        return ServedTls(context, binding, b"".join(digests))
-
-    def _read_pem_files(self) -> list[bytes]:
-        named = (self.tls_cert, self.tls_key, self.tls_client_ca)
-        found = []
-        for file in named:
-            if file is not None:
-                with file.open("rb") as source:
-                    found.append(source.read(_PEM_BYTES_MAX))
-        return found
+            binding = endpoint_binding(self.served.certificate())
+        except ValueError as error:
+            raise self.served.unusable(error) from None
+        if before != self.served.digest():
+            raise ConfigurationError(f"{self.tls_cert} or a file beside it is being replaced")
+        return ServedTls(context, binding, before)
 
     def check(self) -> None:
         """Raises ConfigurationError: nobody from elsewhere may come without a secret, nor in the
@@ -256,6 +252,12 @@ class PgwireSettings:
             )
 
     def _check_certificates(self) -> None:
+        if self.tls_crl_file is not None and (self.tls_cert is None or self.tls_client_ca is None):
+            raise ConfigurationError(
+                "LEASEHOLD_SQL_TLS_CRL_FILE says which certificates of clients are revoked: set"
+                " LEASEHOLD_SQL_TLS_CLIENT_CA to the authority's file, and LEASEHOLD_SQL_TLS_CERT"
+                " and LEASEHOLD_SQL_TLS_KEY"
+            )
         if self.certificate is ClientCertificate.NO:
             return
         if self.tls_cert is None or self.tls_client_ca is None:
@@ -269,11 +271,3 @@ class PgwireSettings:
     def in_the_clear(self) -> bool:
         """Whether passwords' proofs and rows reach other machines without TLS."""
         return self.tls_cert is None and not ip_address(self.host).is_loopback
-
-
-def _first_certificate(pem: bytes) -> bytes:
-    """Return the DER of the first certificate, which is the listener's own."""
-    text = pem.decode("ascii", errors="replace")
-    begin = text.index(_PEM_BEGIN)
-    end = text.index(_PEM_END, begin) + len(_PEM_END)
-    return ssl.PEM_cert_to_DER_cert(text[begin:end])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from leasehold.sql.session_settings import WAIT_FOR_LSN, setting_named
 from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.sql.syntax.session_statements import (
     Begin,
@@ -22,7 +23,7 @@ from leasehold.sql_session.prepared import Answer
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.transaction import ReplayableTransaction
 from leasehold.sql_session.transaction_runner import TransactionRunner
-from leasehold.transaction.block import Block, BlockStatus, NoTransaction
+from leasehold.transaction.block import Block, BlockStatus, NoTransaction, TransactionActive
 from leasehold.transaction.isolation import Isolation, chosen
 from leasehold.values.dates import AsOf
 
@@ -181,6 +182,19 @@ class BlockCommands:
         if as_of is not None:
             self.set_modes(SetModes(Modes(as_of=as_of), ever=False))
         return self._settings.set(said, in_block=True)
+
+    def wait_for_lsn(self, value: str) -> None:
+        """Return once reads of this session see the commit of that LSN.
+
+        Raises TransactionActive in a block that reads as of an earlier moment, InvalidArgument, and
+        NotCoherent when it takes longer than a session waits for its node."""
+        lsn = int(setting_named(WAIT_FOR_LSN).check(WAIT_FOR_LSN, value))
+        of_block = None if self._state.is_idle else self._transactions.block_lsn
+        if of_block is not None and of_block < lsn:
+            raise TransactionActive(
+                f"this transaction reads as of LSN {of_block}: SET {WAIT_FOR_LSN} before it begins"
+            )
+        self._transactions.maker.wait_for_lsn(lsn)
 
 
 def _refuse_chain(verb: str, chain: bool) -> None:

@@ -238,8 +238,9 @@ class FetchPortal:
             self._cursor, self._count = cursor, len(self._left)
         elif self._cursors.find(self._said.name) is not cursor:
             raise PortalUsedUp(f'cursor "{self._said.name}" is not the one that FETCH has begun')
-        part, self._left = self._left[:rows_max], self._left[rows_max:]
-        return Fetched(_rows(cursor, part), None if self._left else f"FETCH {self._count}")
+        rows = _rows(cursor, self._left[:rows_max])
+        self._left = self._left[len(rows) :]
+        return Fetched(rows, None if self._left else f"FETCH {self._count}")
 
     def moved(self) -> str:
         """Move the cursor, and return the tag of MOVE."""
@@ -279,10 +280,13 @@ class FetchPortal:
 
 
 def _rows(cursor: SqlCursor, numbers: range) -> list[tuple[Any, ...]]:
+    """Return the rows of the first of these numbers; of all, unless they are too large together."""
     if not numbers:
         return []
     if numbers.step > 0:
         return cursor.fetch(numbers[0] - 1, len(numbers))
-    found = cursor.fetch(numbers[-1] - 1, len(numbers))
+    count = len(numbers)
+    while len(found := cursor.fetch(numbers[count - 1] - 1, count)) < count:
+        count = len(found)  # those that come last were found: ask for fewer
     found.reverse()
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from leasehold.adapters.sqlite.query import Rows
+from leasehold.adapters.sqlite.query import Part, Rows
 from leasehold.model.errors import QueryCanceled, RequestTooLarge
 from leasehold.pgwire.session import CopyTarget, Fetched, WouldBlock
 from leasehold.replica.replay_log import Asked, Shown
@@ -14,9 +14,6 @@ from leasehold.sql.planning.plan import Prepared as Plan
 from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same
 from leasehold.sql_session.spooled_rows import SpooledRows, SpooledRowsInTurn
 from leasehold.sql_session.statement_runner import StatementRunner
-
-Part = tuple[list[tuple[Any, ...]], Exception | None]
-"""Rows, and what comes in the place of the one behind them."""
 
 
 class CommandPortal:
@@ -88,13 +85,13 @@ class QueryPortal:
         if self._rows is not None or self._prepared.takes_long:
             running.check_may_block()
         if self._rows is None:
-            rows, error = self._first(rows_max)
+            rows, error, more = self._first(rows_max)
         else:
             given = self._rows
-            rows, error = given.fetch_part(rows_max)
+            rows, error, more = given.fetch_part(rows_max)
             if isinstance(given, SpooledRowsInTurn):
                 self._rows = given.what_follows()
-        ended = len(rows) < rows_max and error is None
+        ended = not more and error is None
         if self._shown is not None:
             self._shown.add(rows)
             self._shown.ended = ended
@@ -113,8 +110,8 @@ class QueryPortal:
         yet that could not be given again."""
         try:
             part, plan = self._begin(rows_max)
-            rows, error = part
-            if len(rows) == rows_max or (rows and error is not None):
+            rows, error, more = part
+            if more or (rows and error is not None):
                 self._runner.running.check_may_block()
         except WouldBlock:
             self._prepared.takes_long = self._snapshot is not None
@@ -140,8 +137,8 @@ class QueryPortal:
             rows = transaction.read(plan, snapshot, asked.values, running.limits)
             self._rows = rows
             part = rows.fetch_part(rows_max)
-            if isinstance(part[1], QueryCanceled | RequestTooLarge):
-                raise part[1]  # where it must not block the client is told otherwise
+            if isinstance(part.error, QueryCanceled | RequestTooLarge):
+                raise part.error  # where it must not block the client is told otherwise
             return part
 
         return running.run_in_time(snapshot, plan, found), plan

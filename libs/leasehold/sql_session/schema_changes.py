@@ -27,17 +27,7 @@ from leasehold.pgwire.session import Notice
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.plan.answers import read_all_told, read_jobs
 from leasehold.sql.functions.system.session import Caller
-from leasehold.sql.syntax.role_statements import (
-    AlterRole,
-    ChangeOwner,
-    CreateRole,
-    DropOwned,
-    DropRole,
-    GrantPrivileges,
-    GrantRole,
-    ReassignOwned,
-    RenameRole,
-)
+from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.syntax.statements import (
     AddCheck,
@@ -80,12 +70,6 @@ _TAGS: Final[dict[type, str]] = {
     OwnSequence: "ALTER SEQUENCE",
     RenameSequence: "ALTER SEQUENCE",
     AlterSequence: "ALTER SEQUENCE",
-    CreateRole: "CREATE ROLE",
-    AlterRole: "ALTER ROLE",
-    RenameRole: "ALTER ROLE",
-    DropRole: "DROP ROLE",
-    ReassignOwned: "REASSIGN OWNED",
-    DropOwned: "DROP OWNED",
 }
 CANCELLED: Final = "57014"
 FAILED: Final = "55000"
@@ -104,14 +88,8 @@ _BROKEN: Final[dict[type, str]] = {
 def tag_of(statement: SchemaStatement) -> str:
     if statement.explains:
         return "EXPLAIN"
-    match statement.change:
-        case GrantRole(is_grant=is_grant, alters=alters):
-            return "ALTER ROLE" if alters else "GRANT ROLE" if is_grant else "REVOKE ROLE"
-        case GrantPrivileges(is_grant=is_grant):
-            return "GRANT" if is_grant else "REVOKE"
-        case ChangeOwner(kind=kind):
-            return f"ALTER {kind.upper()}"
-    return _TAGS[type(statement.change)]
+    change = statement.change
+    return change.tag if isinstance(change, RoleStatement) else _TAGS[type(change)]
 
 
 def submit_change(

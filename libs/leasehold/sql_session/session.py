@@ -11,6 +11,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from leasehold.adapters.os.clock import random_bytes
+from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.catalog.definitions import quoted
 from leasehold.pgwire.auth.scram_server import SALT_BYTES
 from leasehold.pgwire.session import (
@@ -32,6 +33,7 @@ from leasehold.replica.sessions import Activity
 from leasehold.sql.ddl.passwords import has_passwords, with_verifiers
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql.session.text import read_text
+from leasehold.sql.session_settings import WAIT_FOR_LSN
 from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
 from leasehold.sql.syntax.long_names import CODE, with_short_names
 from leasehold.sql.syntax.session_statements import (
@@ -142,6 +144,10 @@ class SqlSession:
     @answer_held.setter
     def answer_held(self, on: bool) -> None:
         self._transactions.answer_held = on
+
+    @property
+    def pool(self) -> MemoryPool:
+        return self._state.node.pool
 
     @property
     def portals(self) -> OpenPortals:
@@ -310,6 +316,8 @@ class SqlSession:
             return self._block.set_modes(SetModes(modes_of(said), ever=False))
         if said.name == AS_OF and not self._state.is_idle:
             return self._block.set_as_of(said)
+        if said.name == WAIT_FOR_LSN and said.value is not None:
+            self._block.wait_for_lsn(said.value)
         return self._settings.set(said, in_block=not self._state.is_idle)
 
     def _discard(self, said: Discard) -> Answer:

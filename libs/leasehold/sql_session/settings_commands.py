@@ -8,7 +8,7 @@ from typing import Any, Final
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.session import Column, Notice, Report, SettingChanged
 from leasehold.sql.functions.system.session import Caller
-from leasehold.sql.session_settings import NO_ROLE, SETTINGS, SessionSettings
+from leasehold.sql.session_settings import NO_ROLE, SETTINGS, WAIT_FOR_LSN, SessionSettings
 from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.sql.syntax.session_statements import Modes, Reset, Set, Show
 from leasehold.sql.system_catalog.system_relations import NodeSide
@@ -22,6 +22,8 @@ from leasehold.values.types import Type
 MS: Final = 1_000
 MODES: Final = ("transaction_isolation", "transaction_read_only")
 """Settings that say how the running transaction does."""
+NOT_BY_FUNCTION: Final = (*MODES, WAIT_FOR_LSN)
+"""What set_config() does not set."""
 TEXT: Final = Type("text")
 OWN_LEVEL: Final = "leasehold.isolation"
 SPOKEN_LEVEL: Final = "default_transaction_isolation"
@@ -43,6 +45,8 @@ class SettingCommands:
         node: NodeSide | None = None,
     ) -> None:
         """Set what the client asks for at its start (`given`). Raises what settings raise."""
+        if WAIT_FOR_LSN in {name.lower() for name in given}:
+            raise FeatureNotSupported(f"{WAIT_FOR_LSN} can't be set by who connects: SET it then")
         asked = {name: value for name, value in given.items() if name.lower() not in OF_ROLES}
         self.values = SessionSettings({**asked, AUTHORIZATION: role.name})
         self.role = role
@@ -109,8 +113,8 @@ class SettingCommands:
 
     def _change(self, name: str, value: str | None, local: bool) -> str:
         """Run set_config(). Raises FeatureNotSupported for what says how its own transaction
-        runs."""
-        if name.lower() in MODES:
+        runs, or waits."""
+        if name.lower() in NOT_BY_FUNCTION:
             raise FeatureNotSupported(f"set_config of {name} is not supported: SET is")
         self.begin()
         self.apply(name, value, local=local)

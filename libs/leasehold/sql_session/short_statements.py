@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from leasehold.adapters.sqlite.read_catalog import ReadCatalog
 from leasehold.adapters.sqlite.short_statements import brief_rows, is_brief, needs_nothing
-from leasehold.adapters.sqlite.snapshot import ReadCatalog, SqliteSnapshot
+from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import found_in
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.model.errors import NotCoherent, Refused

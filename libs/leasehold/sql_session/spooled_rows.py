@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from leasehold.adapters.os.row_spool import SPOOL_BATCH_ROWS, RowSpool, SpoolFull, SpoolRoom
-from leasehold.adapters.sqlite.query import Rows
+from leasehold.adapters.sqlite.query import FETCH_BYTES_MAX, Part, Rows, bytes_of
 from leasehold.model.errors import LeaseholdError, QueryCanceled
 from leasehold.pgwire.wire_errors import DiskFull
 
@@ -32,8 +32,7 @@ class SpooledRows:
             while more:
                 if not wholly and self._room.is_nearly_full:
                     break
-                batch, error = rows.fetch_part(SPOOL_BATCH_ROWS)
-                more = error is None and len(batch) == SPOOL_BATCH_ROWS
+                batch, error, more = rows.fetch_part(SPOOL_BATCH_ROWS)
                 self._spool.add(batch)
             self._spool.end()
         except SpoolFull as full:
@@ -61,18 +60,20 @@ class SpooledRows:
         return self._spool.count + len(self._beside)
 
     def fetch(self, first: int, count: int) -> list[tuple[Any, ...]]:
-        """Return the rows that there are of `count` from number `first` (from 0) on. Raises
-        DiskFull."""
+        """Return the rows that there are of `count` from number `first` (from 0) on: all, or as
+        many as make a fetch, one at least. Raises DiskFull."""
         found: list[tuple[Any, ...]] = []
+        size = 0
         try:
-            while len(found) < count:
+            while len(found) < count and size < FETCH_BYTES_MAX:
                 rows = self._spool.rows(first + len(found), count - len(found))
                 if not rows:
                     break
                 found += rows
+                size += bytes_of(rows)
         except OSError as failed:
             raise DiskFull(f"rows of a cursor could not be read again: {failed}") from failed
-        if self._beside and len(found) < count:
+        if self._beside and len(found) < count and size < FETCH_BYTES_MAX:
             position = first + len(found) - self._spool.count
             found += self._beside[position : position + count - len(found)]
         return found
@@ -95,16 +96,17 @@ class SpooledRowsInTurn:
         """Whether the query is not at its end."""
         return self._behind is not None and not self._rows.has_all
 
-    def fetch_part(self, rows_max: int) -> tuple[list[tuple[Any, ...]], Exception | None]:
+    def fetch_part(self, rows_max: int) -> Part:
         """Return the next rows, and what the query has ended with, behind them."""
         found = self._rows.fetch(self._next, rows_max)
         self._next += len(found)
-        if len(found) == rows_max:
-            return found, None
+        if len(found) == rows_max or self._next < self._rows.count:
+            return Part(found, None, more=True)
         if self._behind is None or self._rows.has_all:
-            return found, self._rows.error
-        more, error = self._behind.fetch_part(rows_max - len(found))
-        return found + more, error
+            return Part(found, self._rows.error, more=False)
+        if found:  # those behind are a fetch of their own
+            return Part(found, None, more=True)
+        return self._behind.fetch_part(rows_max)
 
     def what_follows(self) -> SpooledRowsInTurn | Rows:
         """Return this, or what is left of the query, once all is given that was put aside."""

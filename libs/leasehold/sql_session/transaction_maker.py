@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from leasehold.adapters.os.clock import fresh_seed, unix_us
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import NotCoherent
@@ -76,20 +78,34 @@ class TransactionMaker:
     def wait_coherent(self) -> None:
         """Return once the node is coherent. Raises NotCoherent after as long as the session waits
         for it, or why the statement was stopped."""
+        node = self._state.node
+        if not self._waited(lambda: node.coherent):
+            raise NotCoherent(
+                "this node is not coherent: it has had no lease from the master for"
+                f" {self._wait_s:g} s; read on another one, or SET leasehold.coherent_timeout"
+            )
+
+    def wait_for_lsn(self, lsn: int) -> None:
+        """Return once reads see the commit `lsn`. Raises as `wait_coherent`."""
+        node = self._state.node
+        if not self._waited(lambda: node.sees_below(lsn + 1)):
+            raise NotCoherent(
+                f"this node has not applied LSN {lsn} in {self._wait_s:g} s; is it one of this"
+                " database? ask again, on another node, or SET leasehold.coherent_timeout"
+            )
+
+    def _waited(self, met: Callable[[], bool]) -> bool:
+        """Return whether it came true while the session waits for its node. Raises why the
+        statement was stopped."""
         node, running = self._state.node, self._state.running
-        if node.coherent:
-            return
+        if met():
+            return True
         running.check_may_block()
-        wait_s = self._wait_s
-        is_coherent = node.wait(lambda: running.stopped() or node.coherent, wait_s)
+        came_true = node.wait(lambda: running.stopped() or met(), self._wait_s)
         why = running.why_stopped()
         if why is not None:
             raise why
-        if not is_coherent:
-            raise NotCoherent(
-                "this node is not coherent: it has had no lease from the master for"
-                f" {wait_s:g} s; read on another one, or SET leasehold.coherent_timeout"
-            )
+        return came_true
 
     def check_may_write(self) -> None:
         """Raise ReadOnlyTransaction where the transaction is read only."""

@@ -37,20 +37,25 @@ class Binding:
     def __init__(self, descriptor: Descriptor) -> None:
         self.descriptor = descriptor
         self._columns: dict[str | int, tuple[int, Any, Column]] = {
-            name: (column.element_id, to_storage(column.type), column)
+            name: (column.element_id, to_storage(column.written_type), column)
             for name, column in descriptor.by_name.items()
         }
         self._key = tuple((c.name, to_storage(c.type), c) for c in descriptor.key_columns)
         self._to_key = tuple(convert for _, convert, _ in self._key)
+        self._narrow_key = tuple(
+            (column, to_storage(column.written_type))
+            for column in descriptor.key_columns
+            if column.narrow is not None
+        )
         self._key_ids = frozenset(descriptor.primary_key)
         self._columns |= {
-            name: (column.element_id, to_storage(column.type), column)
+            name: (column.element_id, to_storage(column.written_type), column)
             for name, column in descriptor.by_alias.items()
         }
         # What the master gives a number while nobody can name it any more
         # (`sequence_operations.value_name_of`).
         self._columns |= {
-            column.element_id: (column.element_id, to_storage(column.type), column)
+            column.element_id: (column.element_id, to_storage(column.written_type), column)
             for column in descriptor.numbered
         }
         self._checks = tuple((c, condition_of(descriptor, c)) for c in descriptor.enforced_checks)
@@ -182,8 +187,11 @@ class Binding:
         return compute({**row, **arguments(value.types, value.args)} if value.args else row)
 
     def with_key(self, image: Image, key: Key) -> dict[int, Any]:
-        """The image plus its key columns' pairs."""
+        """The image of a new row plus its key columns' pairs. Raises what types raise for one that
+        can't be written yet: a row that is there may have such a key."""
         full = dict(zip(self.descriptor.primary_key, key, strict=True))
+        for column, convert in self._narrow_key:
+            self._converted(column, convert, full[column.element_id])
         full.update(image)
         return full
 

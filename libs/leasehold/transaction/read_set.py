@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.states import READABLE
+from leasehold.model.budget import RangeLooks, RangeTooLong
 from leasehold.model.errors import MalformedRequest, UnknownColumn, VerifyError
 from leasehold.model.keys import Key
 from leasehold.model.ports import RowSource
@@ -23,6 +24,9 @@ from leasehold.transaction.locks import effective_genids
 KEYS_MAX: Final = 1_000
 RANGES_MAX: Final = 100
 VISITED_MAX: Final = 5_000
+LOOKED_STEPS_MAX: Final = 3_000_000
+"""Of all ranges of one request: about 1,000,000 rows of a primary key, or 50,000 entries of an
+index with their rows. What is longer counts as the whole table."""
 PRIMARY: Final = 0
 
 
@@ -32,10 +36,10 @@ class Past(RowSource, Protocol):
     def kept_from(self, table_id: int) -> int | None: ...
     def last_write(self, table_id: int) -> int: ...
     def written_in(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None: ...
     def gone_from(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None: ...
 
 
@@ -123,13 +127,14 @@ def check_reads(reads: ReadSet, catalog: Catalog, past: Past) -> dict[int, int]:
     UnknownTable, UnknownColumn and MalformedRequest for a key that the table has not.
     """
     versions: dict[int, int] = {}
+    looks = RangeLooks(LOOKED_STEPS_MAX)
     for table in reads.tables:
         descriptor = catalog.resolve(table.table, table.version)
         versions[descriptor.table_id] = descriptor.version
         for seen in table.visited:
             _check_visited(descriptor, seen, past)
         if table.whole or table.keys or table.ranges:
-            _check_table(descriptor, table, reads.lsn, past)
+            _check_table(descriptor, table, reads.lsn, past, looks)
     return versions
 
 
@@ -146,7 +151,9 @@ def _seen(descriptor: Descriptor, key: Key, genids: Genids) -> Visited:
     return Visited(key, tuple((lock, now.get(lock, 0)) for lock in descriptor.locks))
 
 
-def _check_table(descriptor: Descriptor, read: TableReads, lsn: int, past: Past) -> None:
+def _check_table(
+    descriptor: Descriptor, read: TableReads, lsn: int, past: Past, looks: RangeLooks
+) -> None:
     name, floor = descriptor.name, past.kept_from(descriptor.table_id)
     if floor is None or lsn < floor:
         raise VerifyError(
@@ -161,20 +168,29 @@ def _check_table(descriptor: Descriptor, read: TableReads, lsn: int, past: Past)
     width = len(descriptor.primary_key)
     for key in read.keys:
         _fits(descriptor, len(key), width)
-        _check_part(descriptor, PRIMARY, ReadRange("", key), lsn, past)
+        _check_part(descriptor, PRIMARY, ReadRange("", key), lsn, past, looks)
     for part in read.ranges:
         index_id, width = _key_read(descriptor, part.by)
         longest = len(part.equal) + max(len(part.low), len(part.high))
         _fits(descriptor, max(longest, width), width)
-        _check_part(descriptor, index_id, part, lsn, past)
+        _check_part(descriptor, index_id, part, lsn, past, looks)
 
 
 def _check_part(
-    descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, past: Past
+    descriptor: Descriptor,
+    index_id: int,
+    part: ReadRange,
+    lsn: int,
+    past: Past,
+    looks: RangeLooks,
 ) -> None:
-    found = past.written_in(descriptor, index_id, part, lsn)
-    if found is None:
-        found = past.gone_from(descriptor, index_id, part, lsn)
+    try:
+        found = past.written_in(descriptor, index_id, part, lsn, looks)
+        if found is None:
+            found = past.gone_from(descriptor, index_id, part, lsn, looks)
+    except RangeTooLong:
+        words = f"a range of it was read at LSN {lsn:,} that is too long to be looked through now"
+        raise _changed(descriptor, words, ()) from None
     if found is not None:
         raise _changed(descriptor, f"row {found!r:.200} was written since LSN {lsn:,}", found)
 

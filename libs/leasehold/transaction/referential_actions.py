@@ -13,9 +13,10 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from leasehold.catalog.catalog import Catalog, Reference
+from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, CommitContext, ForeignKey, OnChange
+from leasehold.catalog.references import Reference
 from leasehold.model.errors import Refused, RequestTooLarge
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
@@ -275,9 +276,9 @@ def _place(
 
 def _brought(theirs: Column, own: Column, value: Any) -> Any:
     """A parent's value in the child's column. Raises OutOfRange, TooLong."""
-    if theirs.type == own.type or value is None:
+    if theirs.type == own.written_type or value is None:
         return value
     try:
-        return to_storage(own.type)(value)
+        return to_storage(own.written_type)(value)
     except Refused as error:
         raise type(error)(f"column {own.name!r}: {error.message}", column=own.name) from error

@@ -20,6 +20,7 @@ from leasehold.model.ports import Row
 from leasehold.model.records.log import ChangeKind, RowChange
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Operation, OperationKind
 from leasehold.rows.defaults import Draw
+from leasehold.rows.filled_by_key import complete_new_row
 from leasehold.transaction.binding import binding
 from leasehold.transaction.decide import decide, delete_row, uncommittable, with_key
 from leasehold.transaction.duplicate_key import primary_key_exists
@@ -94,7 +95,7 @@ def verify(
             versions[descriptor.table_id] = descriptor.version
             if rights is not None:
                 rights.check(0, operation, descriptor)
-            return _decide_one(request, descriptor, rows, context, versions)
+            return _decide_one(request, descriptor, catalog, rows, context, versions)
     made = _Request(request, catalog, rows, lsn, holders, context, rights)
     slices = made.decide_all(request.operations, versions)
     while True:
@@ -144,6 +145,7 @@ def _check_used(
 def _decide_one(
     request: ChangeRequest,
     descriptor: Descriptor,
+    catalog: Catalog,
     rows: RowReader,
     context: CommitContext | None,
     versions: dict[int, int],
@@ -163,7 +165,18 @@ def _decide_one(
         if rows(descriptor, change.key) is not None:
             raise primary_key_exists(descriptor, change.key)
         return Decided((delete_row(descriptor, key, row), change), (row, None), versions, 1)
-    return Decided((change,), (row,), versions, 1)
+    return Decided((_as_new(change, descriptor, catalog),), (row,), versions, 1)
+
+
+def _as_new(change: RowChange, descriptor: Descriptor, catalog: Catalog) -> RowChange:
+    """Return the change with what a new row has although its writer's version knows nothing of
+    it."""
+    if change.kind is not _COMES or change.image is None:
+        return change
+    if not catalog.has_newer(descriptor):
+        return change
+    newest = catalog.newest(descriptor.table_id)
+    return change._replace(image=complete_new_row(newest, descriptor.version, change.image))
 
 
 class _Request:
@@ -292,6 +305,7 @@ class _Request:
             return True
         if self._landing:
             self._land()
+        change = _as_new(change, descriptor, self._catalog)
         self._overlay.put(descriptor, row, change)
         if self._losses is not None and self._losses.concerns(descriptor):
             self._record_losses(self._losses, number, change, row)

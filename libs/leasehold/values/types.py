@@ -57,6 +57,8 @@ STORED_AS_THEY_ARE: Final = frozenset(
     {"smallint", "integer", "bigint", "text", "varchar", "bytea", "jsonb"}
 )
 """Types whose storage value is the Python value."""
+_TEXTS: Final = frozenset({"text", "varchar"})
+"""Types of text without padding."""
 
 VECTORS: Final = {"int2vector": "smallint", "oidvector": "oid"}
 """Arrays of the system catalog alone: subscripts begin at 0, and blanks stand between elements."""
@@ -162,6 +164,18 @@ def type_to_wire(kind: Type) -> dict[str, Any]:
 
 def type_from_wire(body: Mapping[str, Any]) -> Type:
     return Type(body["type"], body["length"], body.get("precision"), body.get("scale"))
+
+
+def holds_all_of(wide: Type, kind: Type) -> bool:
+    """Whether every value of a type is one of the type `wide`, in the same storage form, and shown
+    alike."""
+    if kind.name in INTEGER_BITS and wide.name in INTEGER_BITS:
+        return INTEGER_BITS[kind.name] <= INTEGER_BITS[wide.name]
+    if kind.name in _TEXTS and wide.name in _TEXTS:
+        return wide.length is None or (kind.length is not None and kind.length <= wide.length)
+    if kind.name == wide.name == "numeric" and kind.precision and wide.precision:
+        return kind.scale == wide.scale and kind.precision <= wide.precision
+    return False
 
 
 def words_of(kind: Type, value: Any) -> str:

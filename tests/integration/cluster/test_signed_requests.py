@@ -24,7 +24,13 @@ from leasehold.catalog.job import Status
 from leasehold.model.signatures import derive_role_key
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.request_key import RequestKeySettings
+from tests.support.cluster.secure_suite import not_in_secure_mode
 from tests.support.cluster.system_cluster import SOON_S, Beside, settings_of, until
+
+pytestmark = not_in_secure_mode(
+    "the mode signs with a key of its own, by which every other file is asked; this one knows the"
+    " key, and has a role that logs in without a password"
+)
 
 MASTER = "a-master-key-of-more-than-enough-characters"
 NODES = ("m1", "r1", "changefeed", "spark")

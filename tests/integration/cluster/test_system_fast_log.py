@@ -17,7 +17,6 @@ from typing import Any
 
 import psycopg
 import pytest
-import redis
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, open_replica
@@ -28,13 +27,13 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records.log import Claim, Decisions
 from leasehold.replication.fast_path.log import Term
 from leasehold.settings.client import ClientSettings
+from tests.support.cluster.secure_suite import libpq_of, superuser_of_redis
 from tests.support.cluster.system_cluster import (
     TOLD,
     assert_consistent,
     await_coherent,
     is_told,
     logged,
-    named,
     running,
     seen,
     settings_of,
@@ -144,7 +143,7 @@ def test_what_is_made_up_on_the_channel_is_not_applied(
     the chain of digests would be taken: docs/how-to/secure.md says whom to keep from that
     channel.)"""
     await_one_more(cluster, TOLD)
-    with redis.Redis.from_url(settings.redis.url) as client:
+    with superuser_of_redis(cluster) as client:
         (heard,) = client.pubsub_channels(CHANNELS.pattern(settings.cluster.database))
         _, epoch, incarnation = heard.decode().rsplit(":", 2)
         term: Term = (int(epoch), bytes.fromhex(incarnation))
@@ -179,12 +178,7 @@ class WireLoad:
     each time through the wire; leaving it, every statement has been answered."""
 
     def __init__(self, cluster: LocalCluster) -> None:
-        self._where: dict[str, Any] = {
-            "host": "127.0.0.1",
-            "port": cluster.ports.sql[1],
-            "user": "leasehold",
-            "dbname": cluster.cluster_settings.database,
-        }
+        self._where: dict[str, Any] = libpq_of(cluster, 1)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wire")
         self.answered = 0
@@ -256,7 +250,7 @@ def test_redis_disturbed_amid_writes_and_wire_updates(
     record_property: Callable[[str, object], None],
 ) -> None:
     """Each is answered, and the wire's answers count up by one."""
-    with redis.Redis.from_url(cluster.redis_url) as client, WireLoad(cluster) as wire:
+    with superuser_of_redis(cluster) as client, WireLoad(cluster) as wire:
         wire.more(20)
         await_told(cluster)
         killed = client.info("stats")["total_connections_received"]
@@ -276,7 +270,7 @@ def test_a_master_that_comes_back_deposed_is_not_listened_to(
 ) -> None:
     before = seen(watch, lambda view: bool(view.log.master), "a master").log
     other = MASTERS[1 - MASTERS.index(before.master)]
-    with redis.Redis.from_url(settings.redis.url) as client:
+    with superuser_of_redis(cluster) as client:
         pattern = CHANNELS.pattern(settings.cluster.database)
         await_told(cluster)
         (old,) = client.pubsub_channels(pattern)
@@ -304,7 +298,7 @@ def test_l3_l5_no_write_was_lost_or_doubled_and_all_nodes_are_equal(
     cluster: LocalCluster, settings: ClientSettings, load: Load
 ) -> None:
     load.stop()
-    with open_replica(named(settings, "last")) as replica:
+    with open_replica(settings_of(cluster, "last")) as replica:
         load.assert_exact(replica)
     assert_consistent(cluster, NODES)
     for name in (*NODES, "changefeed"):

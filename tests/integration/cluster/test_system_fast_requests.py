@@ -31,6 +31,7 @@ from leasehold.client.pending import Pending
 from leasehold.client.request_transport import FastRequestTransport
 from leasehold.model.records.log import Decisions
 from leasehold.settings.client import ClientSettings
+from tests.support.cluster.secure_suite import dsn_of
 from tests.support.cluster.system_cluster import (
     SOON_S,
     assert_consistent,
@@ -127,9 +128,9 @@ def in_order(settings: ClientSettings) -> Iterator[InOrder]:
 
 
 @pytest.fixture(scope="module")
-def on_topic(settings: ClientSettings) -> Iterator[Callable[[], int]]:
+def on_topic(cluster: LocalCluster, settings: ClientSettings) -> Iterator[Callable[[], int]]:
     """How many requests went through Kafka."""
-    reader = TopicReader(settings.kafka, "requests-counted")
+    reader = TopicReader(cluster.kafka_settings, "requests-counted")
     yield lambda: reader.end_offset(settings.topics.requests.name, 0)
     reader.close()
 
@@ -189,11 +190,9 @@ def test_l5_updates_of_sql_clients_are_told(
 ) -> None:
     """Several connections of one node, which is one requester, and an embedded node."""
     count = 80
-    place = f"host=127.0.0.1 port={cluster.ports.sql[0]} user=leasehold"
-    place += f" dbname={cluster.cluster_settings.database}"
 
     def by_wire(key: int) -> None:
-        with psycopg.connect(place, autocommit=True) as connection:
+        with psycopg.connect(dsn_of(cluster, 0), autocommit=True) as connection:
             for _ in range(count):
                 assert connection.execute(UPDATE, (key,)).rowcount == 1
 
@@ -289,7 +288,7 @@ def test_l3_l5_no_write_was_lost_or_doubled_and_order_was_kept(
     assert all(first < second for first, second in pairwise(lsns)), next(
         (n, first, second) for n, (first, second) in enumerate(pairwise(lsns)) if first >= second
     )
-    with open_replica(named(settings, "last")) as replica:
+    with open_replica(settings_of(cluster, "last")) as replica:
         load.assert_exact(replica)
         assert counter(replica, ORDERED) == len(lsns)
         assert counter(replica, ALONE) == 20

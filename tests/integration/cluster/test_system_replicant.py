@@ -22,6 +22,7 @@ from leasehold.adapters.redis.ledger import RedisLedger
 from leasehold.admin.watch import ClusterWatch
 from leasehold.lease.commands import Holders
 from leasehold.lease.replies import HolderList
+from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.system_cluster import (
     Beside,
@@ -29,7 +30,6 @@ from tests.support.cluster.system_cluster import (
     await_coherent,
     command,
     logged,
-    named,
     settings_of,
     until,
 )
@@ -130,11 +130,11 @@ def test_l6_a_new_replicant_begins_from_a_snapshot_where_the_log_is_cut(
     lsn = add_one(producer)
     for node in ("r1", "r2"):
         await_coherent(watch, node, lsn)
-    cut_log(settings, watch.view.nodes["r1"].ack.offset - 1)
+    cut_log(cluster, watch.view.nodes["r1"].ack.offset - 1)
     cluster.start("r3")
     assert "snapshot of" in logged(cluster, "r3")
     await_coherent(watch, "r3", add_one(producer))
-    with open_replica(named(settings, "newcomer")) as replica:
+    with open_replica(settings_of(cluster, "newcomer")) as replica:
         assert replica.lsn > lsn
         row = replica.get("t", ALONE)
         assert row is not None
@@ -143,15 +143,16 @@ def test_l6_a_new_replicant_begins_from_a_snapshot_where_the_log_is_cut(
     assert_consistent(cluster, (*NODES, "r3"))
 
 
-def cut_log(settings: ClientSettings, offset: int) -> None:
+def cut_log(cluster: LocalCluster, offset: int) -> None:
     """Delete the records below `offset`, as truncation below the oldest snapshot does."""
-    partition = TopicPartition(settings.topics.log.name, 0, offset)
-    admin = AdminClient(settings.kafka.librdkafka())
+    log = Topics(cluster.cluster_settings.database).log.name
+    partition = TopicPartition(log, 0, offset)
+    admin = AdminClient(cluster.kafka_settings.librdkafka())
     for future in admin.delete_records([partition]).values():
         future.result(30)
-    reader = TopicReader(settings.kafka, "cut")
+    reader = TopicReader(cluster.kafka_settings, "cut")
     try:
-        assert reader.first_offset(settings.topics.log.name, 0) == offset
+        assert reader.first_offset(log, 0) == offset
     finally:
         reader.close()
 
@@ -166,7 +167,7 @@ def test_l6_a_replicant_that_lost_its_store_gets_another_one(
 
 
 def test_d4_a_replica_that_was_closed_holds_up_nobody(
-    settings: ClientSettings, producer: ChangeProducer
+    cluster: LocalCluster, settings: ClientSettings, producer: ChangeProducer
 ) -> None:
     """It gives back all its leases, not the first alone: the others would block the tables' schema
     changes until its session has run out."""
@@ -183,7 +184,7 @@ def test_d4_a_replica_that_was_closed_holds_up_nobody(
         return found
 
     try:
-        with open_replica(named(settings, "guest")):
+        with open_replica(settings_of(cluster, "guest")):
             until(lambda: held() == 3, "leases on three tables")
         assert held() == 0
     finally:
@@ -194,7 +195,7 @@ def test_l3_l5_no_write_was_lost_or_doubled_and_all_nodes_are_equal(
     cluster: LocalCluster, settings: ClientSettings, load: Load
 ) -> None:
     load.stop()
-    with open_replica(named(settings, "last")) as replica:
+    with open_replica(settings_of(cluster, "last")) as replica:
         load.assert_exact(replica)
     load.assert_same_answers(settings)
     assert_consistent(cluster, (*NODES, "r3"))

@@ -28,6 +28,7 @@ from tests.isolation.sql_told import BEGIN, Answered, SqlTold
 from tests.isolation.test_hermitage import ALLOWED, table
 from tests.isolation.test_list_append import MAY
 from tests.models.summary import Tell
+from tests.support.cluster.secure_suite import dsn_of
 from tests.support.cluster.system_cluster import Beside
 
 SEED = 1
@@ -44,13 +45,7 @@ def cluster(beside: Beside) -> Iterator[LocalCluster]:
 
 
 def connect(cluster: LocalCluster, place: int) -> psycopg.Connection[Any]:
-    return psycopg.connect(
-        host="127.0.0.1",
-        port=cluster.ports.sql[place],
-        user="leasehold",
-        dbname=cluster.cluster_settings.database,
-        autocommit=True,
-    )
+    return psycopg.connect(dsn_of(cluster, place), autocommit=True)
 
 
 def said(connection: psycopg.Connection[Any], text: str) -> Answered:

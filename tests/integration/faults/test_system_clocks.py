@@ -15,7 +15,6 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-import redis
 
 from leasehold import ChangeProducer, Replica
 from leasehold.adapters.codec.records import MessagePackCodec
@@ -25,6 +24,7 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.settings.client import ClientSettings
+from tests.support.cluster.secure_suite import superuser_of_redis
 from tests.support.cluster.system_clock import REDIS, ClockedCluster, clocked
 from tests.support.cluster.system_cluster import assert_consistent, seen, settings_of, until
 from tests.support.cluster.system_jobs import begin, ended
@@ -107,7 +107,7 @@ def test_d6_d7_redis_hosts_clock_jumps_and_every_session_lives_on(
     seen(watch, lambda _: {"r1", AGENT} <= sessions(watch).keys(), "sessions of node and agent")
     before, ledger = sessions(watch), watch.view.ledger
     assert ledger is not None
-    with redis.Redis.from_url(cluster.redis_url) as client:
+    with superuser_of_redis(cluster) as client:
         for number, ahead_s in enumerate(JUMPS_S):
             cluster.clocks[REDIS].ahead(ahead_s)
             told_s, _ = client.time()

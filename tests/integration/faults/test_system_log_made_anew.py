@@ -30,6 +30,7 @@ from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import BusUnavailable, LeaseholdError, LogStopped
 from leasehold.model.records.log import Barrier
+from leasehold.model.topics import Topic, Topics
 from leasehold.node import bootstrap as bootstrapping
 from leasehold.replica.row_values import named as named_columns
 from leasehold.settings.client import ClientSettings
@@ -38,7 +39,6 @@ from tests.support.cluster.system_cluster import (
     command,
     is_told,
     logged,
-    named,
     running,
     settings_of,
     until,
@@ -94,9 +94,13 @@ def blind(cluster: LocalCluster) -> None:
 # ---------------------------------------------------------------- the log
 
 
-def copy_of(settings: ClientSettings) -> list[bytes]:
-    log = settings.topics.log.name
-    reader = TopicReader(settings.kafka, "copy")
+def log_of(cluster: LocalCluster) -> Topic:
+    return Topics(cluster.cluster_settings.database).log
+
+
+def copy_of(cluster: LocalCluster) -> list[bytes]:
+    log = log_of(cluster).name
+    reader = TopicReader(cluster.kafka_settings, "copy")
     try:
         first, end = reader.offsets(log, 0)
         assert first == 0
@@ -109,13 +113,13 @@ def copy_of(settings: ClientSettings) -> list[bytes]:
         reader.close()
 
 
-def recreate(settings: ClientSettings, records: list[bytes]) -> None:
+def recreate(cluster: LocalCluster, records: list[bytes]) -> None:
     """The topic, with these records in it."""
-    log = settings.topics.log
-    client = AdminClient({"bootstrap.servers": settings.kafka.bootstrap})
+    log = log_of(cluster)
+    client = AdminClient(cluster.kafka_settings.librdkafka())
     for deleted in client.delete_topics([log.name]).values():
         deleted.result()
-    admin = TopicAdmin(settings.kafka, "anew")
+    admin = TopicAdmin(cluster.kafka_settings, "anew")
 
     def made() -> bool:
         try:
@@ -124,7 +128,7 @@ def recreate(settings: ClientSettings, records: list[bytes]) -> None:
             return False  # the old one is still on its way out
 
     until(made, "the topic recreated")
-    writer = TopicWriter(settings.kafka, "anew", linger_ms=5)
+    writer = TopicWriter(cluster.kafka_settings, "anew", linger_ms=5)
     for record in records:
         writer.send(log.name, 0, None, record)
     assert writer.close(30.0) == 0
@@ -137,12 +141,12 @@ def barriers(count: int) -> list[bytes]:
 # ---------------------------------------------------------------- who ends
 
 
-def assert_ended(cluster: LocalCluster, settings: ClientSettings, name: str) -> None:
+def assert_ended(cluster: LocalCluster, name: str) -> None:
     until(lambda: not cluster.is_running(name), f"{name} to end")
     log = logged(cluster, name)
     assert "Traceback" not in log, log
     last = log.strip().splitlines()[-1]
-    assert f"topic '{settings.topics.log.name}' was deleted and recreated" in last, last
+    assert f"topic '{log_of(cluster).name}' was deleted and recreated" in last, last
     assert "docs/how-to/recover-a-lost-log.md" in last, last
     assert "Rebuild this process" not in log, log
 
@@ -185,7 +189,7 @@ def test_l2_idle_and_then_started_in_another_log_and_in_the_old_one_brought_back
 ) -> None:
     blind(cluster)
     counted = add_one(producer)
-    with open_replica(named(settings, "embedded")) as replica:
+    with open_replica(settings_of(cluster, "embedded")) as replica:
         replica.wait_applied(counted)
         before = replica.get("t", ALONE)
         assert before is not None
@@ -193,19 +197,19 @@ def test_l2_idle_and_then_started_in_another_log_and_in_the_old_one_brought_back
         # Nobody writes to it while it is copied; who stood still notices as soon as he goes on.
         for name in NODES:
             cluster.kill(name, signal.SIGSTOP)
-        old = copy_of(settings)
-        while (more := copy_of(settings)) != old:  # what was on its way
+        old = copy_of(cluster)
+        while (more := copy_of(cluster)) != old:  # what was on its way
             old = more
-        recreate(settings, [])
+        recreate(cluster, [])
         for name in NODES:
             cluster.kill(name, signal.SIGCONT)
         for name in SERVICES:
-            assert_ended(cluster, settings, name)
+            assert_ended(cluster, name)
         assert_refuses(replica)
     assert command(cluster, "status").code == 1
     for name in SERVICES:
         assert "has only" in start(cluster, name), name
-    recreate(settings, barriers(len(old) + 100))
+    recreate(cluster, barriers(len(old) + 100))
     for name in SERVICES:
         last = start(cluster, name)
         assert "does not stand in topic" in last, last
@@ -220,11 +224,11 @@ def test_l2_idle_and_then_started_in_another_log_and_in_the_old_one_brought_back
             settings.kafka,
             settings.snapshot,
         )
-    recreate(settings, old)
+    recreate(cluster, old)
     for name in SERVICES:
         cluster.start(name)
     again = add_one(producer)
-    with open_replica(named(settings, "embedded")) as replica:
+    with open_replica(settings_of(cluster, "embedded")) as replica:
         replica.wait_applied(again)
         assert replica.get("t", ALONE) == {"id": ALONE, "n": before["n"] + 1}
     assert_consistent(cluster, NODES)
@@ -257,7 +261,7 @@ def test_l2_t5_under_writes_nothing_answered_is_missing_in_the_stores(
     cluster: LocalCluster, settings: ClientSettings
 ) -> None:
     blind(cluster)
-    with open_replica(named(settings, "embedded")) as replica:
+    with open_replica(settings_of(cluster, "embedded")) as replica:
         writers = [Writer(settings, key) for key in KEYS]
         try:
             until(lambda: all(w.answered > 100 or w.error for w in writers), "answers")
@@ -265,11 +269,11 @@ def test_l2_t5_under_writes_nothing_answered_is_missing_in_the_stores(
             if is_fast(cluster):
                 until(lambda: is_told(cluster, "r1"), "the log told to the replicant")
         finally:
-            recreate(settings, [])
+            recreate(cluster, [])
             for writer in writers:
                 writer.thread.join()
         for name in SERVICES:
-            assert_ended(cluster, settings, name)
+            assert_ended(cluster, name)
         assert_refuses(replica)
     for writer in writers:
         assert writer.error is not None

@@ -26,6 +26,7 @@ from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.model.errors import LeaseholdError, NotCoherent, OutcomeUnknown
 from leasehold.settings.client import ClientSettings
+from tests.support.cluster.secure_suite import secrets_of
 from tests.support.cluster.system_cluster import (
     assert_consistent,
     command,
@@ -98,13 +99,13 @@ def test_d7_an_agent_paused_past_its_session_holds_up_one_step_and_goes_on_when_
     """While it stands still its lease holds up the step for as long as its session may live, and
     it is named; then the change goes on without it. What it decodes after it woke is right by the
     version that it says (that it decodes nothing under the lease it lost, D3: unit tests)."""
-    with following(cluster, "sleeper", "t", tmp_path / "rows") as service:
+    with following(cluster, "follower", "t", tmp_path / "rows") as service:
         until(lambda: bool(service.rows), "a row from the subscriber")
         before = service.rows[-1]["version"]
         service.process.send_signal(signal.SIGSTOP)
         try:
             job = begin(producer, "ALTER TABLE t ADD COLUMN note text")
-            seen(watch, lambda view: "sleeper" in waits_of(view, job), "the blocker's name")
+            seen(watch, lambda view: "follower" in waits_of(view, job), "the blocker's name")
             ended(watch, job)
             note = {"table": "t", "op": "update", "key": {"id": 0}, "values": {"note": "new"}}
             assert settled(producer.submit(note)).lsn
@@ -352,7 +353,10 @@ class EarlyStart:
 @pytest.fixture(scope="module")
 def early(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EarlyStart]:
     folder = tmp_path_factory.mktemp("early")
-    with LocalCluster(folder, Ports.free(), ENVIRON) as cluster:
+    ports = Ports.free()
+    secure = secrets_of(folder, ports, ENVIRON)
+    with LocalCluster(folder, ports, ENVIRON, secure=secure) as cluster:
+        cluster.make_secrets()
         for name in EARLY:
             cluster.start(name, wait=False)
         yield EarlyStart(cluster)

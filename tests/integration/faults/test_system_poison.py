@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-import redis
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer
@@ -32,6 +31,7 @@ from leasehold.model.records.requests import (
 )
 from leasehold.replication.master.attempts import LOST_MAX
 from leasehold.settings.client import ClientSettings
+from tests.support.cluster.secure_suite import superuser_of_redis
 from tests.support.cluster.system_cluster import (
     Beside,
     assert_consistent,
@@ -59,12 +59,12 @@ def cluster(beside: Beside) -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def settings(cluster: LocalCluster) -> ClientSettings:
-    return settings_of(cluster, "writer")
+    return settings_of(cluster, "tester")
 
 
 @pytest.fixture
-def writer(settings: ClientSettings) -> Iterator[TopicWriter]:
-    made = TopicWriter(settings.kafka, "poison")
+def writer(cluster: LocalCluster) -> Iterator[TopicWriter]:
+    made = TopicWriter(cluster.kafka_settings, "poison")
     yield made
     made.close(5)
 
@@ -126,7 +126,8 @@ def test_what_nobody_can_read_or_compute_ends_nobody(
         (Operation(OperationKind.UPDATE, "t", {"id": ALONE}, {"n": Expression(LONG)}),),
     )
     content_type, body = encode_request(dear)
-    headers = (("content-type", content_type.encode()),)
+    signed = settings.signer()(Queue.REQUESTS.value, "", content_type, body)
+    headers = (("content-type", signed.encode()),)
     writer.send(topics.requests.name, 0, None, body, headers, None)
     write_on(settings)
     letter = await_letter(settings, lambda letter: letter.request_id == dear.id)
@@ -144,7 +145,7 @@ def test_what_anybody_publishes_through_redis_ends_nobody(
     with ChangeProducer(settings) as producer:
         for _ in range(30):  # often enough for the paths through Redis
             add_one(producer)
-    client = redis.Redis.from_url(cluster.redis_url)
+    client = superuser_of_redis(cluster)
     try:
         channels = client.pubsub_channels()
         assert channels, "nobody listens"
@@ -177,7 +178,8 @@ def test_l10_a_request_that_masters_end_over_is_refused(
     hard = ChangeRequest(new_request_id(), tuple(rows))
     content_type, body = encode_request(hard)
     first = master(settings)
-    headers = (("content-type", content_type.encode()),)
+    signed = settings.signer()(Queue.REQUESTS.value, "", content_type, body)
+    headers = (("content-type", signed.encode()),)
     writer.send(settings.topics.requests.name, 0, None, body, headers, hard.id)
     places: list[int] = []
 

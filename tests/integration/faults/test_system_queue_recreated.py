@@ -17,6 +17,7 @@ from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.model.errors import BusUnavailable
+from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.system_cluster import (
     assert_consistent,
@@ -41,12 +42,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         yield made
 
 
-def recreate_requests(settings: ClientSettings) -> None:
-    requests = settings.topics.requests
-    client = AdminClient({"bootstrap.servers": settings.kafka.bootstrap})
+def recreate_requests(cluster: LocalCluster) -> None:
+    requests = Topics(cluster.cluster_settings.database).requests
+    client = AdminClient(cluster.kafka_settings.librdkafka())
     for deleted in client.delete_topics([requests.name]).values():
         deleted.result()
-    admin = TopicAdmin(settings.kafka, "anew")
+    admin = TopicAdmin(cluster.kafka_settings, "anew")
 
     def made() -> bool:
         try:
@@ -71,7 +72,7 @@ def test_l3_requests_in_a_topic_that_was_made_anew_are_decided(cluster: LocalClu
     settings = settings_of(cluster, "writer")
     for _ in range(5):
         added(settings)
-    recreate_requests(settings)
+    recreate_requests(cluster)
     until(lambda: said(cluster, "is read from its first offset on, 0"), "the new topic's begin")
     for _ in range(2):
         added(settings)
@@ -93,7 +94,7 @@ def test_l3_made_anew_while_no_master_runs(cluster: LocalCluster) -> None:
     added(settings)
     for name in ("m1", "m2"):
         cluster.stop(name)
-    recreate_requests(settings)
+    recreate_requests(cluster)
     for name in ("m1", "m2"):
         cluster.start(name)
     added(settings)

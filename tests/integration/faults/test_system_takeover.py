@@ -20,6 +20,7 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records.log import LogPosition
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.settings.client import ClientSettings
+from tests.support.cluster.secure_suite import dsn_of
 from tests.support.cluster.system_cluster import (
     Beside,
     assert_consistent,
@@ -113,11 +114,9 @@ def test_t2_a_cursor_is_open_while_the_master_is_killed(
 ) -> None:
     """Its COMMIT finds no master, waits for the next one, meets a verify error there and runs
     again: the cursor goes on with what was committed, from where its client had come to."""
-    port, database = cluster.ports.sql[0], cluster.cluster_settings.database
-    place = f"host=127.0.0.1 port={port} user=leasehold dbname={database}"
 
     def connected() -> psycopg.Connection[tuple[object, ...]]:
-        return psycopg.connect(place, autocommit=True)
+        return psycopg.connect(dsn_of(cluster, 0), autocommit=True)
 
     with connected() as client, connected() as other:
         client.execute("CREATE TABLE rows (id int PRIMARY KEY, v int)")

@@ -22,17 +22,17 @@ from infra.process_table import is_running, wait_until_ended
 from infra.processes import Processes, ProcessFailure
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.model.topics import Topics
-from leasehold.settings.environment import KafkaSettings
+from leasehold.settings.environment import KafkaSettings, RedisSettings
 
 DEADLINE_S = 60.0
 
 
-def test_a_record_goes_through_kafka(kafka: str, topics: Topics) -> None:
+def test_a_record_goes_through_kafka(kafka: KafkaSettings, topics: Topics) -> None:
     """Goal: the fixture's broker takes and gives records of a topic made by create_topics."""
-    producer = Producer({"bootstrap.servers": kafka, "acks": "all"})
+    producer = Producer({**kafka.librdkafka(), "acks": "all"})
     producer.produce(topics.requests.name, b"hello")
     assert producer.flush(DEADLINE_S) == 0
-    consumer = Consumer({"bootstrap.servers": kafka, "group.id": topics.database})
+    consumer = Consumer({**kafka.librdkafka(), "group.id": topics.database})
     try:
         consumer.assign([TopicPartition(topics.requests.name, 0, 0)])
         message = consumer.poll(DEADLINE_S)
@@ -43,30 +43,30 @@ def test_a_record_goes_through_kafka(kafka: str, topics: Topics) -> None:
         consumer.close()
 
 
-def test_a_transaction_commits_at_once(kafka: str, topics: Topics) -> None:
+def test_a_transaction_commits_at_once(kafka: KafkaSettings, topics: Topics) -> None:
     """Goal: the ready check covers the transaction coordinator, so the first one finds it."""
-    producer = Producer({"bootstrap.servers": kafka, "transactional.id": topics.database})
+    producer = Producer({**kafka.librdkafka(), "transactional.id": topics.database})
     producer.init_transactions(DEADLINE_S)
     producer.begin_transaction()
     producer.produce(topics.versions.name, key=b"1", value=b"v")
     producer.commit_transaction(DEADLINE_S)
 
 
-def test_redis_answers_and_never_evicts(redis_url: str) -> None:
-    with redis.Redis.from_url(redis_url) as client:
+def test_redis_answers_and_never_evicts(redis_settings: RedisSettings) -> None:
+    options = redis_settings.client_options()
+    with redis.Redis.from_url(redis_settings.url, **options) as client:
         assert client.ping()
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
         assert client.config_get("appendonly") == {"appendonly": "yes"}
 
 
-def test_topics_are_created_once_and_drift_is_told(kafka: str, database: str) -> None:
-    settings = KafkaSettings(bootstrap=kafka)
+def test_topics_are_created_once_and_drift_is_told(kafka: KafkaSettings, database: str) -> None:
     topics = Topics(database).all_static()
-    again = ensure_topics(settings, topics)
+    again = ensure_topics(kafka, topics)
     assert again.created == ()
     assert again.drift == ()
 
-    admin = AdminClient({"bootstrap.servers": kafka})
+    admin = AdminClient(kafka.librdkafka())
     change = ConfigResource(
         "topic",
         Topics(database).log.name,
@@ -79,7 +79,7 @@ def test_topics_are_created_once_and_drift_is_told(kafka: str, database: str) ->
     drift: tuple[str, ...] = ()
     give_up = time.monotonic() + DEADLINE_S
     while not drift and time.monotonic() < give_up:  # the broker applies a change a moment later
-        drift = ensure_topics(settings, topics).drift
+        drift = ensure_topics(kafka, topics).drift
     assert drift == (f"{database}.log has retention.ms=1000, not -1",)
 
 

@@ -19,7 +19,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from infra.local_cluster import ROOT
+from infra.local_cluster import ROOT, LocalCluster
 from tests.support.cluster.system_cluster import a_database
 
 BYTES_MAX: Final = 80_000_000
@@ -138,12 +138,12 @@ def running(installed: Installed, environ: Mapping[str, str], folder: Path) -> I
 
 
 def test_a_service_embeds_a_replica_of_a_running_cluster(
-    installed: Installed, kafka: str, redis_url: str, tmp_path: Path
+    installed: Installed, servers: LocalCluster, tmp_path: Path
 ) -> None:
+    servers.start_servers()
     environ = {
         "PATH": os.defpath,
-        "LEASEHOLD_KAFKA": kafka,
-        "LEASEHOLD_REDIS": redis_url,
+        **servers.addresses("service"),
         "LEASEHOLD_DATABASE": a_database(),
         "LEASEHOLD_DATA": str(tmp_path / "data"),
         "LEASEHOLD_NODE": "service",

@@ -138,6 +138,8 @@ def test_the_documented_rights_are_enough(
         sql.execute("update t set m = n + 1 where id = 1")
         sql.execute("commit")
         assert sql.execute("select id, n, m from t").fetchall() == [(1, 1, 2)]
+        told = sql.execute("select node from leasehold.nodes").fetchall()
+        assert {("m1",), ("r1",)} <= set(told)
         heard: list[object] = []
 
         def is_heard() -> bool:
@@ -149,7 +151,8 @@ def test_the_documented_rights_are_enough(
         with ClusterWatch(checker) as watch:
             assert watch.wait_for(lambda view: len(view.tables) == 1, SOON_S)
             checked = ask_check(checker, EVERY_TABLE)
-            assert watch.wait_for(lambda view: len(view.checks.get(checked, ())) == 2, SOON_S)
+            reports = 2 * 2  # of each node, on the table and on roles
+            assert watch.wait_for(lambda view: len(view.checks.get(checked, ())) == reports, SOON_S)
         sql.execute("drop table t")
     with ClusterWatch(as_user(cluster, "watcher", guarded_port)) as watch:
         assert watch.wait_for(lambda view: {"m1", "r1"} <= view.nodes.keys(), SOON_S)

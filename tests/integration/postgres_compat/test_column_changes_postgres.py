@@ -223,6 +223,81 @@ STORIES: Final = {
         alter table t alter s type boolean using s::boolean
         insert into t (id) values (1) returning id, s, n, v, b
     """,
+    "a column that comes with a value for the rows there are": """
+        create table t (id int primary key, a text)
+        insert into t values (1, 'x'), (2, 'y'), (3, null)
+        alter table t add column c int default 7
+        select * from t order by id
+        insert into t (id) values (4)
+        insert into t values (5, 'z', null)
+        update t set c = null where id = 1
+        update t set a = 'touched' where id in (1, 2)
+        alter table t alter c set default 9
+        insert into t (id) values (6)
+        select id, c, c is null from t order by id
+        alter table t alter c drop default
+        insert into t (id) values (7)
+        select id, c from t where c = 7 order by id
+        select c, count(*) from t group by c order by c
+        create index on t (c)
+        select id from t where c = 7 order by id
+        alter table t add column d text not null default 'it''s', add column e float default 0.1,
+            add column f bytea default '\\x0061', add column g numeric(5, 2) default 1.50,
+            add column h date default '2026-02-28', add column i boolean default true,
+            add column j jsonb default '{"a": [1, null]}', add column k float default '-0',
+            add column m varchar(3) default ''
+        select * from t order by id
+        select id from t where d = 'it''s' and e = 0.1 and g = 1.5 and i order by id
+        insert into t (id, d) values (8, null)
+        insert into t (id) values (8) returning *
+        update t set d = default, e = default, c = default where id = 2 returning *
+        alter table t add column n int default 3 unique
+        alter table t add column n int default 3 check (n > 3)
+        delete from t where id > 1
+        alter table t add column n int not null default 3 unique check (n > 2)
+        insert into t (id) values (9)
+        insert into t (id, n) values (9, 4) returning id, n
+        alter table t drop column c
+        alter table t add column c text default 'again'
+        select id, c from t order by id
+        truncate t
+        insert into t (id, n) values (1, 5) returning c, n, d, g
+    """,
+    "a wider type": """
+        create table t (id smallint primary key, a int unique, b varchar(3), n numeric(4, 2),
+            s smallint not null default 5)
+        create index on t (b) include (a)
+        insert into t values (1, 2147483647, 'abc', 99.99), (2, null, null, null, -7)
+        insert into t values (3, 2147483648)
+        insert into t values (3, 3, 'abcd')
+        alter table t alter a type bigint, alter b type varchar(5), alter n type numeric(8, 2),
+            alter s type int
+        insert into t values (3, 2147483648, 'abcde', 123456.78, 70000) returning *
+        insert into t values (4, 9223372036854775807, 'x', 1.005, 2147483648)
+        select * from t order by id
+        select id from t where a = 2147483648
+        select a from t where a > 5 order by a
+        select b, a from t where b > 'abc' order by b
+        select pg_typeof(a), pg_typeof(b), pg_typeof(n), pg_typeof(s) from t where id = 1
+        insert into t values (5, 2147483648)
+        update t set a = a + 1, s = default where id = 3 returning a, s
+        alter table t alter id type bigint
+        insert into t values (5000000000, 1)
+        insert into t values (5000000000, 2) on conflict (id) do update set a = excluded.a
+            returning *
+        update t set id = id + 1 where id = 5000000000
+        select id from t order by id
+        alter table t alter b type text, alter b set default 'longer than it was'
+        insert into t (id) values (6) returning b
+        alter table t alter b type varchar
+        drop index t_b_a_idx
+        alter table t alter b type varchar(3)
+        delete from t where id = 6
+        alter table t alter s type smallint
+        select * from t order by id
+        select attname, format_type(atttypid, atttypmod) from pg_attribute
+            where attrelid = 't'::regclass and attnum > 0 order by attnum
+    """,
     "a required column of a table without rows": """
         create table t (id int primary key)
         alter table t add column owner uuid not null

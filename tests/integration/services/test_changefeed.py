@@ -11,7 +11,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from infra.local_cluster import LocalCluster
 from leasehold.adapters.codec.published import restore_image
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key, row_key
 from leasehold.adapters.kafka.admin import TopicAdmin
@@ -46,6 +47,7 @@ from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
 from tests.support.changefeed.made_log import MadeLog, job
+from tests.support.cluster.secure_suite import access_of
 
 ROOT = Path(__file__).resolve().parents[3]
 CODEC = MessagePackCodec()
@@ -54,18 +56,22 @@ KILLS = 7
 
 
 @pytest.fixture
-def settings(kafka: str) -> KafkaSettings:
-    return KafkaSettings(bootstrap=kafka)
+def settings(kafka: KafkaSettings) -> KafkaSettings:
+    return kafka
+
+
+@pytest.fixture
+def access(servers: LocalCluster, database: str) -> dict[str, str]:
+    return access_of(servers, "changefeed", database)
 
 
 @contextmanager
-def changefeed(settings: KafkaSettings, topics: Topics, folder: Path) -> Iterator[Any]:
+def changefeed(access: Mapping[str, str], topics: Topics, folder: Path) -> Iterator[Any]:
     """A changefeed process; killed without notice at the end of the block."""
     environment = {
         **os.environ,
         "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'libs'}",
-        "LEASEHOLD_KAFKA": settings.bootstrap,
-        "LEASEHOLD_DATABASE": topics.database,
+        **access,
         "LEASEHOLD_READY_FILE": str(folder / "ready"),
         # Small transactions, so that there are many places to die in.
         "LEASEHOLD_CHANGEFEED_MESSAGES_MAX": "50",
@@ -191,7 +197,7 @@ def made_log(seed: int, batches: int) -> MadeLog:
 
 @pytest.mark.slow
 def test_l6_killed_again_and_again_it_publishes_every_image_once(
-    settings: KafkaSettings, topics: Topics, tmp_path: Path
+    settings: KafkaSettings, access: dict[str, str], topics: Topics, tmp_path: Path
 ) -> None:
     log = made_log(seed=5, batches=600)
     moments = random.Random(17)
@@ -201,11 +207,11 @@ def test_l6_killed_again_and_again_it_publishes_every_image_once(
     for _ in range(KILLS):
         # Die when so many more records, committed or not, stand in the rows topics.
         enough = rows_written(ends, topics) + moments.randint(1, 600)
-        with changefeed(settings, topics, tmp_path) as process:
+        with changefeed(access, topics, tmp_path) as process:
             wait_until(partial(has_written, ends, topics, enough, log), process, tmp_path)
         kills += stored_position(settings, topics).offset < len(log.records)
     assert kills >= 3, "the log was too short to be killed in"
-    with changefeed(settings, topics, tmp_path) as process:
+    with changefeed(access, topics, tmp_path) as process:
         wait_until(partial(has_stored, settings, topics, log), process, tmp_path)
     ends.close()
     names = {topics.rows(1).name: 1, topics.rows(2).name: 2}
@@ -249,11 +255,11 @@ def test_l6_killed_again_and_again_it_publishes_every_image_once(
 
 
 def test_a_stopped_changefeed_has_published_and_stored_what_it_read(
-    settings: KafkaSettings, topics: Topics, tmp_path: Path
+    settings: KafkaSettings, access: dict[str, str], topics: Topics, tmp_path: Path
 ) -> None:
     log = made_log(seed=6, batches=20)
     append(settings, topics, log)
-    with changefeed(settings, topics, tmp_path) as process:
+    with changefeed(access, topics, tmp_path) as process:
         wait_until((tmp_path / "ready").exists, process, tmp_path)
         wait_until(partial(has_stored, settings, topics, log), process, tmp_path)
         process.terminate()
@@ -263,14 +269,14 @@ def test_a_stopped_changefeed_has_published_and_stored_what_it_read(
     more = len(log.records)
     log.write_rows(1, commits=3, keys=40)
     append(settings, topics, log, more)
-    with changefeed(settings, topics, tmp_path) as process:
+    with changefeed(access, topics, tmp_path) as process:
         wait_until(partial(has_stored, settings, topics, log), process, tmp_path)
     names = {topics.rows(1).name: 1, topics.rows(2).name: 2}
     assert by_key(images(published(settings, *names), names)) == by_key(log.rows)
 
 
 def test_it_goes_on_behind_rows_that_are_too_large(
-    settings: KafkaSettings, topics: Topics, tmp_path: Path
+    settings: KafkaSettings, access: dict[str, str], topics: Topics, tmp_path: Path
 ) -> None:
     """Kafka's producer and broker take the largest row that is told whole, of bytes that nothing
     makes fewer, and of one byte more what stands for it; a commit of 40 MB is a few kilobytes."""
@@ -291,7 +297,7 @@ def test_it_goes_on_behind_rows_that_are_too_large(
         change = RowChange(ChangeKind.INSERT, 1, 1, (key,), {1: key, 3: value}, {}, (0,))
         log.decide((log.commit((change,)),))
     append(settings, topics, log)
-    with changefeed(settings, topics, tmp_path) as process:
+    with changefeed(access, topics, tmp_path) as process:
         wait_until(partial(has_stored, settings, topics, log), process, tmp_path)
     found = {}
     for record in published(settings, topics.rows(1).name):
@@ -343,7 +349,7 @@ def test_what_nobody_waits_for_shares_the_transaction_of_what_somebody_does(
 
 
 def test_what_the_log_forgets_is_gone_from_the_broker(
-    settings: KafkaSettings, topics: Topics, tmp_path: Path
+    settings: KafkaSettings, access: dict[str, str], topics: Topics, tmp_path: Path
 ) -> None:
     """Keys and rows topic of a table that was dropped, keys of a job. Killed at the moment when the
     keys are gone, the next process deletes the topic."""
@@ -355,7 +361,7 @@ def test_what_the_log_forgets_is_gone_from_the_broker(
     ended = job(7, 1, 2, run=1, status=Status.SUCCEEDED, phase=Phase.DONE)
     log.decide((log.commit(catalog=(JobWrite(7, ended.to_wire()),)),))
     append(settings, topics, log)
-    with changefeed(settings, topics, tmp_path) as process:
+    with changefeed(access, topics, tmp_path) as process:
         wait_until(lambda: has_stored(settings, topics, log), process, tmp_path)
     assert read_compacted(settings, "test", topics.versions.name).keys() == {b"1", b"2"}
     first = len(log.records)
@@ -380,7 +386,7 @@ def test_what_the_log_forgets_is_gone_from_the_broker(
     assert not any(key.startswith((b"job/", b"progress/")) for key in jobs)
     assert b"gone/1" in read_compacted(settings, "test", topics.changefeed.name)
     assert is_there(1)
-    with changefeed(settings, topics, tmp_path) as process:
+    with changefeed(access, topics, tmp_path) as process:
         wait_until(lambda: not is_there(1), process, tmp_path)
         gone = partial(read_compacted, settings, "test", topics.changefeed.name)
         wait_until(lambda: b"gone/1" not in gone(), process, tmp_path)
@@ -462,12 +468,12 @@ def test_an_aborted_transaction_leaves_nothing_and_the_next_goes_on(
 
 
 def test_a_contradicting_log_ends_the_changefeed_with_a_reason(
-    settings: KafkaSettings, topics: Topics, tmp_path: Path
+    settings: KafkaSettings, access: dict[str, str], topics: Topics, tmp_path: Path
 ) -> None:
     log = made_log(seed=8, batches=5)
     del log.records[5]
     append(settings, topics, log)
-    with changefeed(settings, topics, tmp_path) as process:
+    with changefeed(access, topics, tmp_path) as process:
         assert process.wait(DEADLINE_S) == 1
     last = (tmp_path / "log").read_text().splitlines()[-1]
     assert "ERROR" in last

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from infra.local_cluster import LocalCluster
 from leasehold import Agent, ChangeProducer, ClientSettings, Subscriber
 from leasehold.adapters.os.clock import unix_us
 from leasehold.adapters.redis.ledger import RedisLedger
@@ -34,7 +35,8 @@ from leasehold.model.records.log import Claim, Commit
 from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.model.topics import Topics
 from leasehold.replication.coherency import GIVEN_UP
-from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings
+from leasehold.settings.environment import KafkaSettings, RedisSettings
+from tests.support.cluster.secure_suite import access_of
 from tests.support.cluster.stage import (
     GATE,
     PUBLIC_GATE,
@@ -52,19 +54,22 @@ UPDATE = {"table": "flights", "op": "update", "key": [7], "values": {"gate": "B4
 
 
 @pytest.fixture
-def settings(database: str, kafka: str, redis_url: str) -> ClientSettings:
-    return ClientSettings(
-        kafka=KafkaSettings(bootstrap=kafka),
-        redis=RedisSettings(url=redis_url),
-        cluster=ClusterSettings(database=database, node="pricing"),
+def access(servers: LocalCluster, database: str, redis_settings: RedisSettings) -> dict[str, str]:
+    return access_of(servers, "pricing", database)
+
+
+@pytest.fixture
+def settings(access: dict[str, str]) -> ClientSettings:
+    return replace(
+        ClientSettings.read({**access, "LEASEHOLD_NODE": "pricing"}),
         outcome_timeout_ms=60_000,
         close_timeout_ms=2_000,
     )
 
 
 @pytest.fixture
-def stage(settings: ClientSettings, topics: Topics) -> Iterator[Stage]:
-    made = Stage(settings.kafka, topics)
+def stage(kafka: KafkaSettings, topics: Topics) -> Iterator[Stage]:
+    made = Stage(kafka, topics)
     yield made
     made.close()
 
@@ -81,11 +86,10 @@ def ledger(settings: ClientSettings) -> Iterator[RedisLedger]:
 
 
 @pytest.fixture
-def environment(settings: ClientSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def environment(access: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """For commands: they read their settings from it."""
-    monkeypatch.setenv("LEASEHOLD_KAFKA", settings.kafka.bootstrap)
-    monkeypatch.setenv("LEASEHOLD_REDIS", settings.redis.url)
-    monkeypatch.setenv("LEASEHOLD_DATABASE", settings.cluster.database)
+    for name, value in access.items():
+        monkeypatch.setenv(name, value)
 
 
 def key_of(request: ChangeRequest) -> int:
@@ -101,9 +105,7 @@ def test_every_request_of_a_bulk_load_gets_its_own_outcome(
     def answer(request: ChangeRequest, number: int) -> list[Outcome]:
         return [refused("23505") if key_of(request) % 7 == 0 else committed(number)]
 
-    bounded = ClientSettings(
-        kafka=settings.kafka, cluster=settings.cluster, in_flight_max=200, close_timeout_ms=2_000
-    )
+    bounded = replace(settings, in_flight_max=200)
     with stage.answering(answer) as answering, ChangeProducer(bounded) as changes:
         sent = changes.submit_many([{**UPDATE, "key": [number]} for number in range(2_000)])
         assert changes.wait(SOON_S)
@@ -132,11 +134,11 @@ def test_t5_the_same_id_asked_again_gets_the_answer(settings: ClientSettings, st
 
 
 def test_agent_and_subscriber_move_with_the_versions(
-    settings: ClientSettings, stage: Stage, ledger: RedisLedger
+    kafka: KafkaSettings, settings: ClientSettings, stage: Stage, ledger: RedisLedger
 ) -> None:
     """Rows read under version 1, then the same column once it is public at version 3."""
     v1, v2, v3 = flights(1), flights(2, GATE), flights(3, PUBLIC_GATE)
-    create_rows_topic(settings, 1)
+    create_rows_topic(kafka, settings, 1)
     stage.version(v1, 1)
     stage.row(v1, (5,), {1: 5, 2: "JFK"}, 2)
     stage.row(v1, (6,), None, 3)
@@ -160,10 +162,10 @@ def test_agent_and_subscriber_move_with_the_versions(
         assert row.version == 3
 
 
-def create_rows_topic(settings: ClientSettings, table_id: int) -> None:
+def create_rows_topic(kafka: KafkaSettings, settings: ClientSettings, table_id: int) -> None:
     from leasehold.adapters.kafka.topic_creation import ensure_topics
 
-    ensure_topics(settings.kafka, [settings.topics.rows(table_id)])
+    ensure_topics(kafka, [settings.topics.rows(table_id)])
 
 
 def publish(ledger: RedisLedger, version: int) -> object:
@@ -253,12 +255,16 @@ def test_a_node_that_died_is_silent_however_much_others_have_said_since(
 
 
 def test_a_watch_reads_on_while_it_asks_where_hundreds_of_topics_end(
-    settings: ClientSettings, stage: Stage, topics: Topics, ledger: RedisLedger
+    kafka: KafkaSettings,
+    settings: ClientSettings,
+    stage: Stage,
+    topics: Topics,
+    ledger: RedisLedger,
 ) -> None:
     """Nodes that acknowledge are never silent, and the newest word is there, however many tables
     there are; most of them have no topic, since they never had a row."""
     play_a_database(stage, topics)
-    create_rows_topic(settings, 300)
+    create_rows_topic(kafka, settings, 300)
     for table_id in range(2, 301):
         descriptor = replace(flights(1), table_id=table_id, name=f"flights_{table_id}")
         stage.version(descriptor, table_id)

@@ -7,18 +7,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from infra.local_cluster import LocalCluster
 from infra.ports import find_free_port
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.records.log import Claim
 from leasehold.model.topics import Topics
-from leasehold.settings.environment import KafkaSettings
+from leasehold.settings.environment import KafkaSettings, RedisSettings
+from tests.support.cluster.secure_suite import access_of
 from tests.support.cluster.stage import Stage, ack, deadline_ns, flights
 
 ROOT = Path(__file__).parents[3]
@@ -57,15 +59,13 @@ class Dashboard:
 
 
 @contextmanager
-def running(folder: Path, kafka: str, redis_url: str, database: str) -> Iterator[Dashboard]:
+def running(folder: Path, access: Mapping[str, str]) -> Iterator[Dashboard]:
     port = find_free_port()
     ready = folder / "ready"
     environment = {
         **os.environ,
         "PYTHONPATH": f"{ROOT}:{ROOT / 'libs'}",
-        "LEASEHOLD_KAFKA": kafka,
-        "LEASEHOLD_REDIS": redis_url,
-        "LEASEHOLD_DATABASE": database,
+        **access,
         "LEASEHOLD_DATA": str(folder),
         "LEASEHOLD_DASHBOARD_PORT": str(port),
         "LEASEHOLD_READY_FILE": str(ready),
@@ -93,14 +93,19 @@ def running(folder: Path, kafka: str, redis_url: str, database: str) -> Iterator
 
 
 def test_the_page_and_the_state_of_a_database(
-    tmp_path: Path, kafka: str, redis_url: str, database: str, topics: Topics
+    tmp_path: Path,
+    servers: LocalCluster,
+    kafka: KafkaSettings,
+    redis_settings: RedisSettings,
+    database: str,
+    topics: Topics,
 ) -> None:
-    stage = Stage(KafkaSettings(bootstrap=kafka), topics)
+    stage = Stage(kafka, topics)
     stage.put(topics.log.name, Claim(1, b"stage-01", b"", "m1"))
     stage.put(topics.acks.name, ack("r1", offset=1))
     stage.version(flights(1), 1)
     stage.flush()
-    with running(tmp_path, kafka, redis_url, database) as dashboard:
+    with running(tmp_path, access_of(servers, "dashboard", database)) as dashboard:
         status, kind, page = dashboard.get("/")
         assert (status, kind.split(";")[0]) == (200, "text/html")
         assert b"Leasehold" in page
@@ -127,7 +132,8 @@ def test_the_page_and_the_state_of_a_database(
 @pytest.mark.slow
 def test_without_kafka_and_redis_it_is_up_and_says_so(tmp_path: Path) -> None:
     nobody = f"127.0.0.1:{find_free_port()}"
-    with running(tmp_path, nobody, f"redis://{nobody}/0", "demo") as dashboard:
+    nowhere = {"LEASEHOLD_KAFKA": nobody, "LEASEHOLD_REDIS": f"redis://{nobody}/0"}
+    with running(tmp_path, nowhere) as dashboard:
         told = dashboard.wait_for("unreachable")
         while len(told["unreachable"]) < 2:
             told = dashboard.wait_for("unreachable")

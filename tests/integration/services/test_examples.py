@@ -20,6 +20,7 @@ from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer
 from leasehold.admin.watch import ClusterWatch
 from leasehold.settings.client import ClientSettings
+from tests.support.cluster.secure_suite import not_in_secure_mode
 from tests.support.cluster.system_cluster import Beside, command, settings_of, until
 from tests.support.cluster.system_followers import EXAMPLES, Follower, following
 from tests.support.cluster.system_jobs import begin, ended
@@ -51,6 +52,7 @@ def producer(settings: ClientSettings) -> Iterator[ChangeProducer]:
         yield made
 
 
+@not_in_secure_mode("the examples are short programs for a Kafka that asks nobody who he is")
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_row_is_decoded_under_the_version_that_its_image_names(
     cluster: LocalCluster,

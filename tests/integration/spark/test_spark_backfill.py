@@ -18,14 +18,12 @@ DATABASE = "spark-backfill"
 
 
 @pytest.fixture(scope="module")
-def pipeline(
-    kafka: str, servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Pipeline]:
+def pipeline(servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     """One driver for the module: a JVM takes seconds to start."""
     # Small micro-batches, so that a kill falls between some of them.
     environ = {"LEASEHOLD_BACKFILL_OFFSETS": "10000", "LEASEHOLD_BACKFILL_FEW": "1000"}
     data = tmp_path_factory.mktemp(DATABASE)
-    with running_pipeline(kafka, servers, DATABASE, data, environ) as made:
+    with running_pipeline(servers, DATABASE, data, environ) as made:
         yield made
 
 

@@ -32,13 +32,11 @@ SLEEPS = "the query sleeps"
 
 
 @pytest.fixture(scope="module")
-def pipeline(
-    kafka: str, servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Pipeline]:
+def pipeline(servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     """One driver for the module, with few attempts so that the end comes soon."""
     environ = {"LEASEHOLD_RETRY_ATTEMPTS": str(ATTEMPTS_MAX), "LEASEHOLD_LOG_LEVEL": "DEBUG"}
     data = tmp_path_factory.mktemp(DATABASE)
-    with running_pipeline(kafka, servers, DATABASE, data, environ) as made:
+    with running_pipeline(servers, DATABASE, data, environ) as made:
         yield made
 
 

@@ -28,13 +28,11 @@ ELEMENTS = (UNIQUE, CHECK, REFERENCE, REQUIRED)
 
 
 @pytest.fixture(scope="module")
-def pipeline(
-    kafka: str, servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Pipeline]:
+def pipeline(servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     # Small micro-batches, so that a kill falls between some of them.
     environ = {"LEASEHOLD_BACKFILL_OFFSETS": "5000", "LEASEHOLD_BACKFILL_FEW": "1000"}
     data = tmp_path_factory.mktemp(DATABASE)
-    with running_pipeline(kafka, servers, DATABASE, data, environ) as made:
+    with running_pipeline(servers, DATABASE, data, environ) as made:
         yield made
 
 

@@ -17,6 +17,7 @@ from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Decisions, Grant, LogPosition, LogRecord
 from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication import node
+from leasehold.replication.acknowledging import Acknowledger
 from leasehold.replication.coherency import CoherencyLease, CoherencyWatch
 from leasehold.replication.effects import Effect, Send, Topic
 from leasehold.replication.election import Election
@@ -93,6 +94,8 @@ class ReplicationRules:
     repeats_wait_too: bool = True  # C1
     unanswered_given_again: bool = True  # L7
     attempts_are_counted: bool = True  # L10
+    copies_are_acknowledged: bool = True
+    each_copy_has_its_name: bool = True
 
 
 RULES: Final = ReplicationRules()
@@ -233,6 +236,27 @@ def _take_it_for_any_incarnation(kept: Any, watch: CoherencyWatch, ack: Ack, now
     for name, incarnation in list(watch._nodes):
         if name == ack.node:
             kept(watch, ack._replace(incarnation=incarnation), now_ns)
+
+
+# -------------------------------------------------------------- copies of a store
+
+
+@BREAKS("copies_are_acknowledged", Acknowledger, "_copied")
+def _keep_the_log_for_nodes_alone(_kept: Any, _of: Acknowledger, *_: Any) -> list[Effect]:
+    return []
+
+
+@BREAKS("each_copy_has_its_name", Acknowledger, "_copied")
+def _acknowledge_for_all_copies(
+    kept: Any, acknowledger: Acknowledger, *arguments: Any
+) -> list[Effect]:
+    copies = acknowledger.copies
+    acknowledger.copies = lambda: {"": min(copies().values())} if copies() else {}
+    try:
+        effects: list[Effect] = kept(acknowledger, *arguments)
+    finally:
+        acknowledger.copies = copies
+    return effects
 
 
 # -------------------------------------------------------------- elections

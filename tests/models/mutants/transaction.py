@@ -90,10 +90,8 @@ def _let_it_pass(_kept: Any, *_: Any) -> None:
 
 
 @BREAKS("ranges_are_validated", read_set, "_check_table")
-def _validate_keys_alone(
-    kept: Any, descriptor: Descriptor, read: TableReads, lsn: int, past: Any
-) -> None:
-    kept(descriptor, read._replace(ranges=()), lsn, past)
+def _validate_keys_alone(kept: Any, descriptor: Descriptor, read: TableReads, *more: Any) -> None:
+    kept(descriptor, read._replace(ranges=()), *more)
 
 
 class _WithoutWhatIsGone:
@@ -106,9 +104,15 @@ class _WithoutWhatIsGone:
 
 @BREAKS("what_is_gone_counts", read_set, "_check_part")
 def _look_at_what_is_there(
-    kept: Any, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, past: Any
+    kept: Any,
+    descriptor: Descriptor,
+    index_id: int,
+    part: ReadRange,
+    lsn: int,
+    past: Any,
+    *more: Any,
 ) -> None:
-    kept(descriptor, index_id, part, lsn, _WithoutWhatIsGone(past))
+    kept(descriptor, index_id, part, lsn, _WithoutWhatIsGone(past), *more)
 
 
 # -------------------------------------------------------------- what is changed

@@ -23,10 +23,13 @@ from infra.local_cluster import (
     spark_java_options,
 )
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.catalog.job import Job, Phase
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.topics import Topics
+from leasehold.settings.environment import KafkaSettings
+from tests.support.cluster.secure_suite import access_of
 from tests.support.schema_change.made_job import index_job
 
 DEADLINE_S = 120.0
@@ -35,11 +38,13 @@ CODEC = MessagePackCodec()
 
 @contextmanager
 def running_pipeline(
-    kafka: str, servers: LocalCluster, database: str, data: Path, environ: Mapping[str, str]
+    servers: LocalCluster, database: str, data: Path, environ: Mapping[str, str]
 ) -> Iterator[Pipeline]:
     """One driver for a module: a JVM takes seconds to start."""
-    servers.create_topics(database)
-    pipeline = Pipeline(kafka, Topics(database), data, environ)
+    servers.start_kafka()
+    access = access_of(servers, "spark", database)
+    ensure_topics(servers.kafka_settings, Topics(database).all_static())
+    pipeline = Pipeline(servers.kafka_settings, Topics(database), data, {**access, **environ})
     try:
         pipeline.start()
         yield pipeline
@@ -51,16 +56,15 @@ class Pipeline:
     """`python -m spark_streaming.main` on one database, with one data folder over restarts."""
 
     def __init__(
-        self, kafka: str, topics: Topics, data: Path, environ: Mapping[str, str] | None = None
+        self, kafka: KafkaSettings, topics: Topics, data: Path, environ: Mapping[str, str]
     ) -> None:
-        self.kafka = kafka
+        """`kafka`: how the test itself comes there, `environ`: how the driver does."""
+        self._kafka = kafka.librdkafka()
         self.topics = topics
         self.data = data
-        self._environ = dict(environ or {})
+        self._environ = dict(environ)
         self._process: subprocess.Popen[bytes] | None = None
-        self._producer = Producer(
-            {"bootstrap.servers": kafka, "linger.ms": 5, "compression.type": "lz4"}
-        )
+        self._producer = Producer({**self._kafka, "linger.ms": 5, "compression.type": "lz4"})
         self._consumers: dict[str, Consumer] = {}
         self._starts = 0
 
@@ -72,8 +76,6 @@ class Pipeline:
         environ = {
             **os.environ,
             "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'libs'}",
-            "LEASEHOLD_KAFKA": self.kafka,
-            "LEASEHOLD_DATABASE": self.topics.database,
             "LEASEHOLD_DATA": str(self.data),
             "LEASEHOLD_SPARK_JARS": str(SPARK_JARS),
             "LEASEHOLD_SPARK_MEMORY_MB": "768",
@@ -140,7 +142,7 @@ class Pipeline:
     def publish_images(self, table_id: int, keys: Iterable[int], lsn: int = 1) -> None:
         """One row image per key; the topic is created when it is not there."""
         topic = self.topics.rows(table_id)
-        admin = AdminClient({"bootstrap.servers": self.kafka})
+        admin = AdminClient(self._kafka)
         if topic.name not in admin.list_topics(timeout=DEADLINE_S).topics:
             new = NewTopic(topic.name, topic.partitions, 1, config=dict(topic.config))
             for future in admin.create_topics([new]).values():
@@ -163,7 +165,7 @@ class Pipeline:
         if topic not in self._consumers:
             consumer = Consumer(
                 {
-                    "bootstrap.servers": self.kafka,
+                    **self._kafka,
                     "group.id": f"test-{topic}",
                     "isolation.level": "read_committed",
                     "fetch.wait.max.ms": 20,

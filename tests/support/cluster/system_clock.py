@@ -20,6 +20,7 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
+from tests.support.cluster.secure_suite import secrets_of
 
 SOURCE: Final = Path(__file__).with_name("wall_clock.c")
 SKIPPED: Final = (
@@ -48,7 +49,8 @@ class ClockedCluster(LocalCluster):
     def __init__(
         self, data: Path, environ: Mapping[str, str], clocks: Mapping[str, WallClock]
     ) -> None:
-        super().__init__(data, Ports.free(), environ)
+        ports = Ports.free()
+        super().__init__(data, ports, environ, secure=secrets_of(data, ports, environ))
         self.clocks = clocks
 
     def env(self, name: str) -> dict[str, str]:

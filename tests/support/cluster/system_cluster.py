@@ -25,8 +25,9 @@ from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
-from leasehold.model.records.requests import Outcome
+from leasehold.model.records.requests import Outcome, Queue
 from leasehold.settings.client import ClientSettings
+from tests.support.cluster.secure_suite import secrets_of, tested_mode
 
 SOON_S: Final = 90.0
 """Deadline of what is awaited. Generous: nothing is measured here, and machines are shared."""
@@ -41,7 +42,9 @@ def running(
     folder: Path, names: Sequence[str], environ: Mapping[str, str] | None = None
 ) -> Iterator[LocalCluster]:
     """Kafka, Redis, the topics, and the named services, each ready for work."""
-    with LocalCluster(folder, Ports.free(), environ) as cluster:
+    ports = Ports.free()
+    secrets = secrets_of(folder, ports, environ)
+    with LocalCluster(folder, ports, environ, secure=secrets) as cluster:
         cluster.start_servers()
         _start_services(cluster, names)
         yield cluster
@@ -66,10 +69,14 @@ class Beside:
             Ports.free(),
             kafka=theirs.kafka,
             kafka_controller=theirs.kafka_controller,
+            kafka_trusted=theirs.kafka_trusted,
             redis=theirs.redis,
         )
-        own = {**(os.environ if environ is None else environ), "LEASEHOLD_DATABASE": a_database()}
-        with LocalCluster(self.folders.mktemp(folder), ports, own) as cluster:
+        database = a_database()
+        own = {**(os.environ if environ is None else environ), "LEASEHOLD_DATABASE": database}
+        secrets = tested_mode(self.servers)
+        secure = False if secrets is None else secrets.of_database(database)
+        with LocalCluster(self.folders.mktemp(folder), ports, own, secure=secure) as cluster:
             _start_services(cluster, names)
             yield cluster
 
@@ -122,19 +129,22 @@ def await_coherent(watch: ClusterWatch, node: str, lsn: int) -> None:
 
 
 class Asker:
-    """Puts bytes on the requests topic as any stranger could, and reads what is answered."""
+    """Puts bytes on the requests topic as any stranger could, signed where there is a key, and
+    reads what is answered."""
 
     REPLY_TO: Final = 0
 
     def __init__(self, settings: ClientSettings) -> None:
         topics = settings.topics
+        self._queue = Queue.REQUESTS.value
+        self._sign = settings.signer()
         self._transport = KafkaRequestTransport(
             settings.kafka, topics.requests.name, topics.results.name, self.REPLY_TO
         )
         self._heard: dict[bytes, list[Outcome]] = {}
 
     def send(self, body: bytes, content_type: str = "application/json") -> None:
-        self._transport.send(b"", content_type, body)
+        self._transport.send(b"", self._sign(self._queue, "", content_type, body), body)
 
     def answers(self, request_id: bytes, count: int = 1) -> list[Outcome]:
         """The first `count` answers given to this id."""

@@ -16,7 +16,7 @@ from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import WRITTEN
-from leasehold.model.budget import UNBOUNDED_BYTES, Budget
+from leasehold.model.budget import UNBOUNDED_BYTES, Budget, RangeLooks, RangeTooLong
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.ids import first_id, genid, genid_lsn
 from leasehold.model.keys import Key, order_of
@@ -120,7 +120,17 @@ class MemoryStore:
         )
 
     def prepare(self, descriptor: Descriptor) -> None:
-        """Pairs and entries need no place of their own here."""
+        """Pairs and entries need no place of their own here; but every row gets what it has at once
+        of a column that comes."""
+        table_id, now = descriptor.table_id, self._now
+        known = now.collected.get(table_id, frozenset()).union(
+            *map(element_ids_of, now.versions(table_id))
+        )
+        missing = {e: m for e, m in descriptor.missing.items() if e not in known and m.at_once}
+        given = {e: m.value for e, m in missing.items()}
+        for table, key in now.exists if given else ():
+            if table == table_id:
+                now.pairs[table, key] = {**now.pairs.get((table, key), {}), **given}
 
     def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
         self._now.descriptors[table_id, version] = from_wire(body)
@@ -244,6 +254,12 @@ class MemoryStore:
         for element in done.delete:
             pairs.pop(element, None)
         pairs.update(done.put)
+        newest = () if done.exists else now.versions(table)[-1:]
+        for missing in (version.missing for version in newest):
+            for element, (_, value, at_once) in missing.items():
+                # What a row has at once goes with it, whoever takes it away.
+                if at_once and element not in descriptor.by_id and pairs.get(element) == value:
+                    del pairs[element]
         now.pairs[table, key] = pairs
         if not pairs:
             del now.pairs[table, key]
@@ -427,20 +443,24 @@ class MemoryStore:
         return self._now.written.get(table_id, 0)
 
     def written_in(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None:
         now, table = self._now, descriptor.table_id
         for key in now.in_range(descriptor, index_id, part):
+            if not looks.take(1):
+                raise RangeTooLong
             if genid_lsn(max(now.exists[table, key][0].values())) > lsn:
                 return key
         return None
 
     def gone_from(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None:
         now, table = self._now, descriptor.table_id
         then = now.at(lsn)
         for key in then.in_range(descriptor, index_id, part):
+            if not looks.take(1):
+                raise RangeTooLong
             stamp = now.exists.get((table, key))
             if stamp is None or genid_lsn(max(stamp[0].values())) > lsn:
                 return key

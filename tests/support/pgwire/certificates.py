@@ -14,6 +14,29 @@ class Certificate(NamedTuple):
     key: Path
 
 
+def revoke(
+    folder: Path, issuer: Certificate, *revoked: Certificate, outdated: bool = False
+) -> Path:
+    """Make the list of all that `issuer` has revoked."""
+    made, index = folder / "revoked.pem", folder / "index.txt"
+    index.write_text("")
+    settings = folder / "ca.cnf"
+    settings.write_text(
+        "[ca]\ndefault_ca=own\n[own]\ndefault_md=sha256\n"
+        f"database={index}\ncertificate={issuer.cert}\nprivate_key={issuer.key}\n"
+    )
+    command = ["openssl", "ca", "-config", str(settings)]
+    for each in revoked:
+        subprocess.run([*command, "-revoke", str(each.cert)], check=True, capture_output=True)
+    command += ["-gencrl", "-out", str(made)]
+    if outdated:
+        command += ["-crl_lastupdate", "200101000000Z", "-crl_nextupdate", "200102000000Z"]
+    else:
+        command += ["-crldays", "2"]
+    subprocess.run(command, check=True, capture_output=True)
+    return made
+
+
 def make_certificate(
     folder: Path,
     name: str,

@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 import apsw.ext
 
+from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.model.errors import (
     DivisionByZero,
     DuplicateKey,
@@ -103,6 +104,7 @@ class Shared:
     waiting: Event = field(default_factory=Event)
     gone: Event = field(default_factory=Event)
     fetching: Event = field(default_factory=Event)
+    pool: MemoryPool = field(default_factory=lambda: MemoryPool(1 << 30))
     opened: int = 0
     closed: int = 0
     fetched: int = 0
@@ -191,6 +193,7 @@ class SmallSession:
         self.hurried = False
         self.answer_held = False
         self.portals: OpenPortals = NoPortals()
+        self.pool = shared.pool
         self.status = Status.IDLE
         self.settings: dict[str, str] = {**SETTINGS, "session_authorization": user}
         if name:

@@ -168,7 +168,8 @@ class World:
             self.reports.append(report._replace(error="disk" if failing else ""))
 
     def ddl(self, statement: Statement) -> Any:
-        made = plan(statement, self.catalog, context=CommitContext(self.now.wall_us, b"s"))
+        context = CommitContext(self.now.wall_us, b"s")
+        made = plan(statement, self.catalog, context=context, in_place=False)  # there is more to do
         match made:
             case CreateTablePlan(descriptor):
                 self.append(DescriptorWrite(descriptor.table_id, 1, descriptor.to_wire()))

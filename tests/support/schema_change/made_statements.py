@@ -86,8 +86,9 @@ def catalog_with(*tables: CreateTable) -> Catalog:
     return catalog
 
 
-def job_plan(statement: Change, catalog: Catalog) -> JobPlan:
-    made = plan(statement, catalog, sql="…", request_id=b"r", context=CommitContext(9, b"s"))
+def job_plan(statement: Change, catalog: Catalog, *, in_place: bool = True) -> JobPlan:
+    context = CommitContext(9, b"s")
+    made = plan(statement, catalog, sql="…", request_id=b"r", context=context, in_place=in_place)
     assert isinstance(made, JobPlan), made
     return made
 

@@ -15,6 +15,7 @@ CARRIER, NUMBER, SEATS, PRICE, GATE = 1, 2, 3, 4, 5
 BY_SEATS, BY_GATE, COMPUTED = 6, 7, 9
 GATE_DEFAULT = 9
 BELT = 8
+LOUNGE = 10
 
 
 def first_version(*, wide_key: bool) -> Descriptor:
@@ -31,22 +32,25 @@ def first_version(*, wide_key: bool) -> Descriptor:
             Column(PRICE, "price", Type("double precision")),
         ),
         primary_key=(CARRIER, NUMBER) if wide_key else (NUMBER,),
-        next_element_id=10,
+        next_element_id=11,
     )
 
 
 def history(*, wide_key: bool) -> tuple[Descriptor, ...]:
     """Versions 1 to 8, each step one that keeps a table consistent.
 
-    Required columns GATE and BELT and the indexes come (delete-only, write-only, public), then two
-    indexes go the same way back and the optional column PRICE goes (delete-only, absent). COMPUTED
-    is partial, over an expression, and covers columns.
+    Required columns GATE and BELT and the indexes come (delete-only, write-only, public), LOUNGE
+    with a default that every row has at once (delete-only, public), then two indexes go the same
+    way back and the optional columns PRICE and LOUNGE go (delete-only, absent). COMPUTED is
+    partial, over an expression, and covers columns.
     """
     one = first_version(wide_key=wide_key)
     gate = Column(GATE, "gate", Type("integer"), False, GATE_DEFAULT, State.DELETE_ONLY)
     gate = replace(gate, missing=Missing(3, GATE_DEFAULT))
     belt = Column(BELT, "belt", Type("text"), False, "B1", State.DELETE_ONLY)
     belt = replace(belt, missing=Missing(3, "B1"))
+    lounge = Column(LOUNGE, "lounge", Type("text"), True, "it's", State.DELETE_ONLY)
+    lounge = replace(lounge, missing=Missing(2, "it's", at_once=True))
     by_seats = Index(BY_SEATS, "by_seats", (SEATS, PRICE), state=State.DELETE_ONLY)
     by_gate = Index(BY_GATE, "by_gate", (GATE,), state=State.DELETE_ONLY)
     computed = Index(
@@ -60,14 +64,20 @@ def history(*, wide_key: bool) -> tuple[Descriptor, ...]:
         mentioned=(SEATS, PRICE),
     )
     indexes = (by_seats, by_gate, computed)
-    two = replace(one, version=2, columns=(*one.columns, gate, belt), indexes=indexes)
+    two = replace(one, version=2, columns=(*one.columns, gate, belt, lounge), indexes=indexes)
     steps = [
-        dict.fromkeys((GATE, BELT, BY_SEATS, BY_GATE, COMPUTED), State.WRITE_ONLY),
+        {
+            **dict.fromkeys((GATE, BELT, BY_SEATS, BY_GATE, COMPUTED), State.WRITE_ONLY),
+            LOUNGE: State.PUBLIC,
+        },
         dict.fromkeys((GATE, BELT, BY_SEATS, BY_GATE, COMPUTED), State.PUBLIC),
         dict.fromkeys((BY_SEATS, COMPUTED), State.WRITE_ONLY),
         dict.fromkeys((BY_SEATS, COMPUTED), State.DELETE_ONLY),
-        {BY_SEATS: State.ABSENT, COMPUTED: State.ABSENT, PRICE: State.DELETE_ONLY},
-        {PRICE: State.ABSENT},
+        {
+            **dict.fromkeys((BY_SEATS, COMPUTED), State.ABSENT),
+            **dict.fromkeys((PRICE, LOUNGE), State.DELETE_ONLY),
+        },
+        dict.fromkeys((PRICE, LOUNGE), State.ABSENT),
     ]
     versions = [one, two]
     for states in steps:

@@ -15,12 +15,14 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import DELETED, READABLE, State
+from leasehold.model.budget import RangeLooks
 from leasehold.model.ids import first_id
 from leasehold.model.keys import Key
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import Backfill, ChangeKind, LogPosition, RowChange
 from leasehold.model.records.requests import Outcome, ReadRange
+from leasehold.rows.filled_by_key import complete_new_row
 from leasehold.rows.key_values import compose
 from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.flights_table import TABLE, history
@@ -200,6 +202,8 @@ class Lockstep:
         keys = sorted(key for table, key in self.memory.contents.exists if table == TABLE)
         for column in then.columns:
             before = now.by_id.get(column.element_id)
+            if before in now.at_once:
+                continue
             if column.state in READABLE and before is not None and before.state not in READABLE:
                 self.backfill_images(now, column, tuple(keys[::2]))
                 self.backfill(now, column, tuple(keys))
@@ -262,6 +266,9 @@ class Lockstep:
             if kind is ChangeKind.INSERT:
                 pairs.update(zip(descriptor.primary_key, key, strict=True))
             image = compose(descriptor, kind, before, pairs)
+            if kind is ChangeKind.INSERT:
+                newest = self.versions[self.newest() - 1]
+                image = complete_new_row(newest, descriptor.version, image)
         self.lsn += 1
         locks = () if kind is ChangeKind.BACKFILL else descriptor.locks
         genids = {} if row is None else row.genids
@@ -377,12 +384,12 @@ class Lockstep:
                 equal = [ReadRange(index.name, key) for key in keys]
                 parts += [(number, part) for part in (ReadRange(index.name), *equal)]
         for number, part in parts:
-            written = self.memory.written_in(reader, number, part, lsn)
-            gone = self.memory.gone_from(reader, number, part, lsn)
+            written = self.memory.written_in(reader, number, part, lsn, RangeLooks(10**9))
+            gone = self.memory.gone_from(reader, number, part, lsn, RangeLooks(10**9))
             for store in (self.master, self.follower):
-                found = store.written_in(reader, number, part, lsn)
+                found = store.written_in(reader, number, part, lsn, RangeLooks(10**9))
                 assert (found is None) == (written is None), (number, part, lsn)
-                found = store.gone_from(reader, number, part, lsn)
+                found = store.gone_from(reader, number, part, lsn, RangeLooks(10**9))
                 assert (found is None) == (gone is None), (number, part, lsn)
                 assert store.last_write(TABLE) == self.memory.last_write(TABLE)
                 assert store.kept_from(TABLE) == self.memory.kept_from(TABLE)

@@ -72,7 +72,7 @@ def watch_of(topics: SlowTopics) -> Iterator[ClusterWatch]:
 @pytest.fixture
 def topics(monkeypatch: pytest.MonkeyPatch) -> SlowTopics:
     made = SlowTopics()
-    monkeypatch.setattr(looking_module, "ClusterWatch", lambda _: watch_of(made))
+    monkeypatch.setattr(looking_module, "ClusterWatch", lambda _, brief: watch_of(made))
     for module in (looking_module, looks_module):
         monkeypatch.setattr(module, "FIRST_LOOK_S", 0.05)
     monkeypatch.setattr(looking_module, "WHOLE_LOOK_S", 0.1)

@@ -45,7 +45,7 @@ class Watch:
         self.asked: list[str] = []
         table = Descriptor(1, "t", 1, (), ())
         event = VersionEvent(1, "t", 1, 1, 1, table.to_wire(), 0, "")
-        self.view = ClusterView(tables={1: TableView(table, event)})
+        self.view = ClusterView(tables={1: TableView(event)})
 
     def ask_check(
         self, _settings: object, table: int, repair: str = "", part: CheckSlice | None = None

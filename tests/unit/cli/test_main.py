@@ -11,10 +11,10 @@ from typing import Final
 import pytest
 
 from leasehold import cli
-from leasehold.cli.command import SUMMARIES
+from leasehold.cli.command import SUMMARIES, module_of
 from leasehold.cli.main import main
 
-FILES: Final = {name.replace("-", "_") for name in SUMMARIES}
+MODULES: Final = {module_of(name) for name in SUMMARIES}
 LOOK: Final = """
 import json, sys
 from leasehold.cli.main import parser
@@ -37,8 +37,9 @@ def test_each_subcommand_explains_itself(name: str, capsys: pytest.CaptureFixtur
 def test_every_file_of_a_subcommand_has_a_name() -> None:
     """One that was left out would be there for nobody."""
     folder = Path(cli.__file__).parent
-    files = {path.stem for path in folder.glob("*.py") if "\ndef register(" in path.read_text()}
-    assert files == FILES
+    files = (path for path in folder.rglob("*.py") if "\ndef register(" in path.read_text())
+    found = {".".join(path.relative_to(folder).with_suffix("").parts) for path in files}
+    assert {f"leasehold.cli.{each}" for each in found} == MODULES
 
 
 @pytest.mark.parametrize(
@@ -62,5 +63,4 @@ def test_the_files_of_other_subcommands_are_not_imported() -> None:
     said = subprocess.run(
         [sys.executable, "-c", LOOK, "user"], capture_output=True, timeout=60, check=True
     )
-    imported = {name.rpartition(".")[2] for name in json.loads(said.stdout)}
-    assert imported & FILES == {"user"}
+    assert MODULES.intersection(json.loads(said.stdout)) == {module_of("user")}

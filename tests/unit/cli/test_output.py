@@ -10,13 +10,13 @@ from typing import Any
 import msgpack
 import pytest
 
-from leasehold.cli.check import troubles_of
+from leasehold.cli.check import silent_on_roles, troubles_of
 from leasehold.cli.job_watch import progress_words
 from leasehold.cli.output import Output, span
 from leasehold.cli.request_file import looks_like_json, read_requests
 from leasehold.cli.status import failed_jobs
 from leasehold.cli.status import troubles_of as status_troubles
-from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.acks import ROLES_CHECKED, CheckReport
 
 
 @pytest.mark.parametrize(
@@ -276,6 +276,16 @@ def test_l6_check_compares_checksums_at_equal_positions_only() -> None:
     assert "flights differs at log offset 9: r1 against r2" in differs
     apart = [check("r1"), check("r2", checksum=b"b", offset=10)]
     assert troubles_of(apart, wanted, names) == []
+
+
+def test_check_compares_roles_too() -> None:
+    roles = [check(node, checksum=node.encode())._replace(table_id=ROLES_CHECKED)
+             for node in ("r1", "r2")]  # fmt: skip
+    tables = [check("r1"), check("r2"), check("r3")]
+    wanted = {(node, 1) for node in ("r1", "r2", "r3")}
+    (differs,) = troubles_of([*roles, *tables], wanted, {1: "flights"})
+    assert differs == "roles and privileges differs at log offset 9: r1 against r2"
+    assert silent_on_roles([*roles, *tables]) == ["r3"], "of an earlier release"
 
 
 def test_check_tells_of_findings_failures_and_silence() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from leasehold.adapters.redis.users import UserRules, digest_of, is_as_wanted, is_open
+from leasehold.cli.access.setup_acls import is_principal
 from leasehold.cli.main import main
-from leasehold.cli.setup_acls import is_principal
 from leasehold.model.process_rights import KIND_NAMED
 
 PASSWORD = "a password that nobody is to see"

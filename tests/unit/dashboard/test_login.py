@@ -70,7 +70,8 @@ async def browsing(
     port = find_free_port()
     cluster = ClusterSettings(data=folder, listen=listen, dashboard_port=port)
     watch: Any = SimpleNamespace(view=ClusterView())
-    app = dashboard_app(ClientSettings(cluster=cluster), watch, own, judge, tls=own.to_serve())
+    tls = own.served.context()
+    app = dashboard_app(ClientSettings(cluster=cluster), watch, own, judge, tls=tls)
     runner = web.AppRunner(await app.web.wsgi(), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, ssl_context=app.conf.web_ssl_context).start()
@@ -302,6 +303,6 @@ def test_files_of_a_certificate_that_cant_be_used_are_named(tmp_path: Path) -> N
     with pytest.raises(ConfigurationError, match="LEASEHOLD_DASHBOARD_TLS_KEY only work together"):
         DashboardSettings(tls_cert=tmp_path / "c")
     own = DashboardSettings(tls_cert=tmp_path / "c", tls_key=tmp_path / "k")
-    for read in (own.to_serve, own.read_served_files):
+    for read in (own.served.context, own.served.digest):
         with pytest.raises(ConfigurationError, match="can't be used: No such file"):
             read()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.adapters.sqlite.access import MEMBERSHIP, OBJECT, ROLE
 from leasehold.catalog.job import Status
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import InvalidText, MalformedRequest, UnknownTable
@@ -79,14 +80,17 @@ def test_a_schema_change_is_told_step_by_step(database: DevDatabase, told: list[
     database.ask(TABLE)
     for key in range(20):
         database.ask(insert(key, key))
-    answer = database.ask({"sql": "alter table t add column gate text not null default 'x'"})
+    answer = database.ask(
+        {"sql": "alter table t add column gate uuid not null default gen_random_uuid()"}
+    )
     job = database.wait_job(answer.outcome.answer["job"])
     assert job is not None
     assert job.status is Status.SUCCEEDED
     assert job.rows_applied == 20
-    assert database.get("t", (3,)) == {"id": 3, "n": 3, "gate": "x"}
+    gates = {(database.get("t", (key,)) or {}).get("gate") for key in range(20)}
+    assert (len(gates), None in gates) == (20, False)
     assert [line for line in told if "gate" in line] == [
-        "t version 2: column gate added, delete-only (text not null default 'x')",
+        "t version 2: column gate added, delete-only (uuid not null default gen_random_uuid())",
         "t version 3: column gate: delete-only → write-only",
         "t version 4: column gate: write-only → public",
     ]
@@ -154,6 +158,24 @@ def test_a_check_compares_every_node(database: DevDatabase) -> None:
     assert found.differences == ("t: m1 and r2 hold different rows",) or (
         found.differences == ("t: r1 and r2 hold different rows",)
     )
+
+
+def test_a_check_compares_roles_and_privileges(database: DevDatabase) -> None:
+    """A node on which a role may more than on the others was told to be right."""
+    for sql in ("create role reader", "create role writer in role reader", TABLE["sql"],
+                "grant select on t to reader"):  # fmt: skip
+        assert database.ask({"sql": sql}).committed
+    assert database.check().differences == ()
+    damaged = database._stores["r2"]._connection
+    for kind in (ROLE, MEMBERSHIP, OBJECT):
+        with database._pace.held():
+            damaged.execute("update access set first = first + 5000 where kind = ?", (kind,))
+        (differs,) = database.check().differences
+        assert differs.startswith("roles and privileges: ")
+        assert "r2" in differs
+        with database._pace.held():
+            damaged.execute("update access set first = first - 5000 where kind = ?", (kind,))
+        assert database.check().differences == ()
 
 
 def test_what_ends_the_thread_reaches_the_caller(database: DevDatabase) -> None:

@@ -205,7 +205,11 @@ def both_allow(data: st.DataObject, old: Descriptor, new: Descriptor) -> dict[in
 
 def foreseen(old: Descriptor, new: Descriptor) -> bool:
     """Can a reader at the old version read what the new one writes? Not where it misses a column
-    that each row must have, nor a name that was given since: aliases are the reader's to tell."""
+    that each row must have, nor a name that was given since: aliases are the reader's to tell. Nor
+    a type that is wider."""
+    wider = any(new.by_id[e].type != old.by_id[e].type for e in old.public_ids & new.public_ids)
+    if wider:
+        return False
     gone = old.public_ids - new.public_ids
     renamed = any(new.by_id[c.element_id].name != c.name for c in old.by_name.values() if not gone)
     return old.name == new.name and not renamed and not any(old.by_id[e].required for e in gone)

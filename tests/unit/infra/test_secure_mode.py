@@ -10,11 +10,13 @@ from typing import Final
 
 import pytest
 
+from infra.cluster import cluster_from, status
 from infra.deployment import KAFKA, SERVICES
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from infra.processes import ProcessFailure
-from infra.secure.mode import FOLDER, USERS, SecureMode
+from infra.secure.mode import FOLDER, SecureMode
+from infra.secure.users import USERS
 from leasehold.model.process_rights import KIND_NAMED
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import from_environment
@@ -154,3 +156,19 @@ def test_a_cluster_in_the_open_is_not_made_secure_while_it_runs(
     with pytest.raises(ProcessFailure, match="not in secure mode; make down"):
         cluster.start_all()
     assert not (tmp_path / FOLDER).exists()
+
+
+def test_the_cluster_is_found_and_ended_from_the_operator_s_shell(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who has read the file has LEASEHOLD_REDIS with a user's name in it. `status` tells the file
+    to who has not."""
+    told = SecureMode(data, PORTS, "air").for_operator()
+    cluster = cluster_from({**told, "LEASEHOLD_DATA": str(data)})
+    assert (cluster.ports.kafka, cluster.ports.redis) == (PORTS.kafka, PORTS.redis)
+    assert cluster.ports.sql == PORTS.sql
+    assert status(cluster) == 3
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.endswith(
+        f"leasehold status and other commands by hand: . {data}/secure/operator.sh"
+    )

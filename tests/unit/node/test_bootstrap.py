@@ -94,7 +94,12 @@ def test_who_is_heard_now_comes_first_then_who_was_heard_lately(
     assert found(monkeypatch, topic) == ["r2", "r1", "gone"]
 
 
-def test_it_listens_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = AcksTopic([], [])
-    assert found(monkeypatch, topic) == []
-    assert topic.clock_ns == 1_000_000_000
+@pytest.mark.parametrize(
+    ("serves", "ends_ms"), [("", 1_000), ("host:1", 250)], ids=["nobody serves", "one does"]
+)
+def test_it_listens_for_a_second_or_until_one_is_heard_that_serves(
+    monkeypatch: pytest.MonkeyPatch, serves: str, ends_ms: int
+) -> None:
+    topic = AcksTopic([], [said("r1", 5, serves=serves)])
+    assert found(monkeypatch, topic) == (["r1"] if serves else [])
+    assert topic.clock_ns == ends_ms * 1_000_000

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.messages.frontend import READERS
 from leasehold.pgwire.phases import TABLE, Phase
@@ -190,6 +191,31 @@ def test_limits_hold_and_the_connection_goes_on(
     answer = talk.send(*messages_, SYNC)
     assert [w for w in said(answer) if w[0] == "E"] == [f"E({code})"] * bool(code)
     assert said(talk.send(query("rollback; select 1")))[-1] == "Z(I)"
+
+
+def test_values_of_portals_are_of_the_nodes_memory() -> None:
+    """Each connection may keep so many, and there may be thousands of connections."""
+    shared = Shared(pool=MemoryPool(1_000_000, "LEASEHOLD_SQL_MEMORY_TOTAL_MB"))
+    one, other = Talk(shared=shared), Talk(shared=shared)
+    begun = (query("begin"), parse("select $1::text", types=(25,)))
+    long = "a" * 300_000
+    assert "E(" not in said_words(one.send(*begun, *(bind(long, portal=p) for p in "abc"), SYNC))
+    assert shared.pool.held >= 900_000
+    answer = said(other.send(*begun, bind(long, portal="a"), SYNC))
+    assert [word for word in answer if word[0] == "E"] == ["E(53200)"]
+    assert not other.session.open_portals, "what had no room is closed"
+    other.send(query("rollback"))
+    short = other.send(*begun, *(bind("a" * 60_000, portal=p) for p in "a"), SYNC)
+    assert "E(" not in said_words(short), "a few bytes are not asked for"
+    one.send(query("rollback"))
+    assert shared.pool.held == 0
+    assert "E(" not in said_words(other.send(bind(long, portal="b"), SYNC))
+    other.conversation.close()
+    assert shared.pool.held == 0
+
+
+def said_words(answer: bytes) -> str:
+    return " ".join(said(answer))
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,10 @@ def chunks_of(
     return found + list(chunker.rest())
 
 
+ODD: tuple[Any, ...] = ({}, (1,), {1: 2}, [], None)
+"""What no column holds."""
+
+
 def keys_of(chunks: Sequence[Chunk]) -> list[Any]:
     return [key[0] for chunk in chunks for key in chunk.keys]
 
@@ -84,14 +88,20 @@ def test_foreign_bytes_are_named_as_such(bad: bytes) -> None:
 
 
 @pytest.mark.parametrize("bad", [b"", b"\xc1", b"\x01", CODEC.encode(Barrier(b"x")), b"\x91\x05"])
-def test_one_image_that_is_none_is_found_among_many(bad: bytes) -> None:
+def test_what_nobody_can_read_holds_up_no_row(bad: bytes) -> None:
+    """A row whose image is none goes like any other; a key that is none is no row's."""
     records: list[tuple[bytes, bytes | None]] = [record((k,), 1) for k in range(50)]
     records[31] = (records[31][0], bad)
-    with pytest.raises(MalformedRequest, match=f"{len(bad)} bytes on a rows topic"):
-        chunks_of(records, 10, feed=50, columns=(1,))
-    records[31] = (b"\xc1", record((31,), 1)[1])
-    with pytest.raises(MalformedRequest, match="row key"):
-        chunks_of(records, 10, feed=50, columns=(1,))
+    for columns in ((), (1,), (1, 2)):
+        assert sorted(keys_of(chunks_of(records, 10, feed=50, columns=columns))) == [*range(50)]
+    odd: list[tuple[bytes, bytes | None]] = [
+        (key, record((31,), 1, {1: value})[1])
+        for key, value in zip((b"\xc1", b"", b"\x01"), ODD[:3], strict=True)
+    ]
+    odd += [record((n,), 1, {1: value}) for n, value in enumerate(ODD)]
+    for columns in ((), (1,), (1, 2)):
+        found = chunks_of([*odd, *records], 10, feed=70, columns=columns)
+        assert sorted(keys_of(found)) == [*range(50)]
 
 
 def test_keys_of_one_integer_go_as_numbers_and_others_as_they_are() -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, ForeignKey, Index, Missing
-from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated
 from leasehold.pipeline.facts import (
     BROKEN,
@@ -316,6 +315,22 @@ def test_findings_are_bounded_in_number_and_bytes() -> None:
     assert len(CODEC.encode(record)) < 500_000
 
 
-def test_foreign_bytes_are_named_as_such() -> None:
-    with pytest.raises(MalformedRequest, match="no row image"):
-        list(FactExtractor(TABLE, SIDES, 1).extract(b"row", 0, 0, b"\xc1"))
+@pytest.mark.parametrize("bad", [b"\xc1", b"", CODEC.encode(RowsTruncated(1, 1, 1)), {5: {}}])
+def test_what_nobody_can_read_the_master_is_to_look_at(bad: bytes | dict[int, Any]) -> None:
+    """As it is of a row whose image was left out."""
+    image = bad if isinstance(bad, bytes) else CODEC.encode(RowImage(1, (1,), {}, 1, 1, 1, bad))
+    left_out = CODEC.encode(RowLeftOut(1, (1,), {}, 1, 1, 1, 9))
+    told = [
+        {
+            fact.element_id: fact.value
+            for fact in FactExtractor(TABLE, SIDES, 1).extract(row, 0, 0, i)
+        }
+        for row, i in ((b"row", image), (b"row", left_out))
+    ]
+    assert told[0].keys() == told[1].keys()
+    assert isinstance(bad, dict) or told[0] == told[1]
+
+
+def test_findings_name_no_row_whose_key_is_none() -> None:
+    found = make_findings(index_job(1, 1), 1, 2, [(UNIQUE, b"\xc1"), (UNIQUE, row_key((1,)))])
+    assert found.found == ((UNIQUE, (1,)),)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from leasehold.model.errors import NotCoherent, StoreUnwritable
+from leasehold.replica.replica import Replica
 from leasehold.replica.serving_node import ServingNode
 from leasehold.settings.client import ClientSettings
 
@@ -44,6 +45,20 @@ def test_c2_while_its_lease_lasts_it_reads_on_and_one_that_runs_is_not_coherent_
     served(stopped).single_read().check_coherent()
     with pytest.raises(NotCoherent):
         served(Node(coherent=False)).single_read().check_coherent()
+
+
+def test_an_lsn_is_waited_for_until_reads_see_it() -> None:
+    """The node's own position may be ahead of what its store has committed."""
+    node: Any = Node(coherent=True)
+    shown = 9
+    node.node.position = SimpleNamespace(lsn=9)
+    node.node.sees_below = lambda lsn: lsn <= shown
+    replica = Replica.__new__(Replica)
+    replica.serving, replica._node = served(node), node
+    with pytest.raises(NotCoherent, match="to apply LSN 9"):
+        replica.wait_applied(9, timeout_s=0.0)
+    shown = 10
+    replica.wait_applied(9, timeout_s=0.0)
 
 
 def test_the_error_does_not_grow_with_each_who_is_told() -> None:

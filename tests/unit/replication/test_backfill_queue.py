@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Missing
 from leasehold.catalog.job import Job, Phase, Step
 from leasehold.catalog.states import State
@@ -49,6 +51,13 @@ SETTINGS = BackfillSettings(
     look_rounds=0,
 )
 REST_MS_MAX = SETTINGS.round_ms * 10
+
+
+def put_in_place(catalog: Catalog, newest: Descriptor) -> None:
+    """Have it as if the newest version had been published so."""
+    kept = catalog._versions[newest.table_id]
+    catalog._versions[newest.table_id] = {**kept, newest.version: newest}
+    catalog._newest[newest.table_id] = newest
 
 
 @pytest.fixture
@@ -102,8 +111,7 @@ def test_a_column_filled_by_key_is_keys_in_the_log_and_a_value_in_every_store(qu
         told = node.catalog.newest(1)
         column = replace(told.by_id[COLUMN], default="x", missing=Missing(1, "x"))
         column = replace(column, state=State.WRITE_ONLY)
-        versions = node.catalog._versions[1]
-        versions[told.version] = replace(told, columns=(*told.columns[:2], column))
+        put_in_place(node.catalog, replace(told, columns=(*told.columns[:2], column)))
     before = queue.row(queue.node, 7)
     assert before is not None
     genids = queue.node._store.row(queue.node.catalog.newest(1), (7,))
@@ -128,8 +136,7 @@ def test_a_column_filled_by_image_is_one_entry_of_the_log_and_no_write_of_a_row(
     for node in (queue.node, queue.follower):
         told = node.catalog.newest(1)
         column = replace(told.by_id[COLUMN], default="x", state=State.WRITE_ONLY)
-        versions = node.catalog._versions[1]
-        versions[told.version] = replace(told, columns=(*told.columns[:2], column))
+        put_in_place(node.catalog, replace(told, columns=(*told.columns[:2], column)))
     newest = queue.node.catalog.newest(1)
     before = queue.node._store.row(newest, (7,))
     assert before is not None

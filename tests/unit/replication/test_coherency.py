@@ -5,6 +5,7 @@ Times are in ms here, made ns for the code; nothing waits for a real clock.
 
 from __future__ import annotations
 
+from leasehold.model.ids import CHANGES_IN_PLACE, INCARNATION_BYTES, KNOWN, incarnation_of, known_to
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Grant
 from leasehold.replication.coherency import (
@@ -96,6 +97,26 @@ def test_c1_a_node_counts_from_the_append_of_its_grant() -> None:
     master.grants(5, 2 * MS)
     assert master.coherent(2 * MS) == {"r1"}
     assert not master.may_answer(5, 2 * MS)
+
+
+def test_what_all_processes_know_is_what_the_last_one_does() -> None:
+    """An incarnation says it, in which a master of an earlier release sees nothing new; one that is
+    not coherent counts, and one that has not been heard for long no more."""
+    now, random = 700 * MS, bytes(INCARNATION_BYTES)
+    knows = incarnation_of(random)
+    assert [known_to(each) for each in (random, b"", knows, incarnation_of(b""))] == [0, 0, KNOWN, KNOWN]
+    master = watch(longest_grant_ms=500)
+    assert not master.all_know(CHANGES_IN_PLACE, 599 * MS), "who holds a lease may not be heard yet"
+    assert master.all_know(CHANGES_IN_PLACE, now)
+    master.take_ack(ack("r1", 5, incarnation=knows), 5, now)
+    assert master.all_know(CHANGES_IN_PLACE, now)
+    assert not master.all_know(KNOWN + 1, now)
+    master.take_ack(ack("changefeed", 5, incarnation=b""), 5, now)
+    assert not master.all_know(CHANGES_IN_PLACE, now)
+    later = now + 21 * SETTINGS.duration_ms * MS
+    master.take_ack(ack("r1", 6, incarnation=knows), 6, later)
+    master.sweep(later)
+    assert master.all_know(CHANGES_IN_PLACE, later)
 
 
 def test_c4_a_silent_node_is_waited_for_until_its_lease_is_surely_over() -> None:

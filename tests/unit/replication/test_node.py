@@ -21,7 +21,7 @@ from leasehold.replication.effects import (
     Tick,
     Topic,
 )
-from leasehold.replication.log.truncation import COPY_ROLE, copy_name
+from leasehold.replication.log.truncation import COPY_ROLE, copy_name, copy_parts
 from leasehold.replication.node import Node
 from tests.support.replication.world import World, insert, taken_over, update
 
@@ -219,8 +219,8 @@ def test_which_log_it_is_is_asked_now_and_then(world: World) -> None:
 def test_a_node_whose_store_is_copied_acknowledges_for_the_copy(world: World) -> None:
     """Who takes the copy can't yet; the log is kept for it, and no answer waits for it."""
     world.ask(insert(1, a=1))
-    copying: list[int | None] = [2]
-    world.node.acknowledger.oldest_copy = lambda: copying[0]
+    copying = {"r8": 2, "": 1}
+    world.node.acknowledger.copies = lambda: copying
 
     def acks() -> list[Ack]:
         world.sent.clear()
@@ -228,14 +228,17 @@ def test_a_node_whose_store_is_copied_acknowledges_for_the_copy(world: World) ->
         world.tick()
         return [send.record for send in world.sent if send.topic == Topic.ACKS]
 
-    own, copy = acks()
+    own, copy, other = acks()
     assert (own.node, own.offset) == ("m1", world.node.position.offset)
-    assert (copy.node, copy.role, copy.offset) == (copy_name("m1"), COPY_ROLE, 2)
+    assert (copy.node, copy.role, copy.offset) == (copy_name("m1", "r8"), COPY_ROLE, 2)
+    assert (other.node, other.offset) == (copy_name("m1"), 1)
+    assert copy_parts(copy.node) == ("m1", "r8")
+    assert copy_parts(other.node) == ("m1", "")
     assert not copy.serves
     assert not copy.asked_ns
     assert world.node.master is not None
     known = len(world.node.master.watch._nodes)
     world.node.step(AckRead(copy), world.now())
     assert len(world.node.master.watch._nodes) == known, "it is no node that could be waited for"
-    copying[0] = None
+    copying.clear()
     assert [ack.node for ack in acks()] == ["m1"]

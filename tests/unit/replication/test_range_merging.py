@@ -14,6 +14,7 @@ import pytest
 from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.catalog.states import State
+from leasehold.model.ids import INCARNATION_BYTES, RANGE_BACKFILLS, incarnation_of
 from leasehold.model.records.acks import Ack, MergeReport
 from leasehold.model.records.jobs import BackfillBorder, ChunksEnd
 from leasehold.model.records.log import ChunkDecided, JobWrite, KeySpan
@@ -52,10 +53,12 @@ def world() -> World:
     for key in range(ROWS):
         made.ask(insert(key, a=key % 3))
     for node in (made.node, made.follower):
-        node.catalog.jobs[1] = JOB
+        node.catalog.put_job(JOB)
         told = node.catalog.newest(1)
         index = Index(INDEX, "i", (2,), state=State.WRITE_ONLY)
-        node.catalog._versions[1][told.version] = replace(told, indexes=(index,))
+        filled = replace(told, indexes=(index,))
+        node.catalog._versions[1] = {told.version: filled}
+        node.catalog._newest[1] = filled
     return made
 
 
@@ -113,7 +116,7 @@ def test_without_a_border_the_end_fills_all_and_of_chunks_it_fills_nothing(world
     send(world, ChunksEnd(1, 1, 20, 0))
     assert spans(world) == [KeySpan((), ())]
     for node in (world.node, world.follower):
-        node.catalog.jobs[1] = replace(JOB, by_range=False)
+        node.catalog.put_job(replace(JOB, by_range=False))
     send(world, border(3), ChunksEnd(1, 1, 20, 0))
     assert len(spans(world)) == 1
 
@@ -143,13 +146,13 @@ def test_with_the_record_by_which_a_job_leaves_the_run_nothing_waits(
 def test_a_paused_job_merges_nothing_and_a_rate_is_kept(world: World) -> None:
     send(world)
     follower = world.follower
-    follower.catalog.jobs[1] = replace(JOB, status=Status.PAUSED)
-    world.node.catalog.jobs[1] = replace(JOB, status=Status.PAUSED)
+    follower.catalog.put_job(replace(JOB, status=Status.PAUSED))
+    world.node.catalog.put_job(replace(JOB, status=Status.PAUSED))
     send(world, ChunksEnd(1, 1, 20, 0))
     assert follower._store.ranges_waiting()
     assert entries(follower) == set()
     merging = follower._upkeep._merging
-    follower.catalog.jobs[1] = replace(JOB, settings={"rows_per_second": 2})
+    follower.catalog.put_job(replace(JOB, settings={"rows_per_second": 2}))
     for _ in range(2):  # the run, and its first three rows
         world.ms += 1_000
         merging.work(follower.catalog, world.now())
@@ -179,20 +182,24 @@ def reports_of(world: World) -> MergeReports:
     return world.node.master._merges
 
 
-def test_it_begins_only_where_everybody_has_said_that_he_knows(world: World) -> None:
-    def known() -> bool:
-        return reports_of(world).known
+def test_it_begins_only_where_everybody_knows(world: World) -> None:
+    """A process of the release before, whose incarnation says less, has it filled by key."""
 
-    assert known(), "nobody else is there"
-    say(world, ack("r8", b"old"))
-    assert not known()
-    say(world, MergeReport("r8", b"new", 9, 0))
-    assert not known(), "that is another process"
-    say(world, ack("r8", b"new"))
+    def ranged() -> frozenset[int]:
+        assert world.node.master is not None
+        work = world.node.master.changes.coordinator._step_work
+        return work.find_ranged(JOB, world.now())
+
+    random = bytes(INCARNATION_BYTES)
+    assert ranged() == {INDEX}, "nobody else is there"
+    say(world, ack("r8", random + bytes((RANGE_BACKFILLS - 1,))))
+    assert not ranged()
+    say(world, ack("r8", incarnation_of(random)))
+    assert not ranged(), "that is another process"
     world.ms += 60_000
     assert world.node.master is not None
     world.node.master.watch.sweep(world.now().mono_ns)
-    assert known(), "the older one has not been heard of for long"
+    assert ranged(), "the older one has not been heard of for long"
 
 
 def test_a_job_waits_for_who_has_not_merged_what_the_log_has(world: World) -> None:
@@ -225,15 +232,19 @@ def test_a_node_reports_what_is_news(world: World) -> None:
         records = [sent.record for sent in world.sent]
         return [r for r in records if isinstance(r, MergeReport) and r.node == "m1"]
 
-    world.ms += 5_000
     world.tick()
+    assert told(), "a job fills by range"
     before = len(told())
     world.tick()
-    assert len(told()) == before
+    assert len(told()) == before, "nothing is new"
     send(world, ChunksEnd(1, 1, 20, 0))
     merge_all(world)
     assert [report.waiting for report in told()[before:]][-1] == 0
     assert told()[-1].offset >= reports_of(world)._offset
+    before = len(told())
+    world.ms += 60_000
+    world.tick()
+    assert len(told()) == before, "no job does any more"
 
 
 def test_who_decides_a_range_counts_it_once(world: World) -> None:

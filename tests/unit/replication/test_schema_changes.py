@@ -43,6 +43,21 @@ def test_explain_says_how_many_rows_and_writes_nothing() -> None:
     assert {row["seconds"] for row in plan} == {-1.0}, "no job has ended yet"
 
 
+@pytest.mark.parametrize("action", ["ADD COLUMN c int DEFAULT 7", "ALTER a TYPE bigint"])
+def test_no_row_is_touched_once_every_process_knows_how(action: str) -> None:
+    made = changes(table())
+    counted = []
+    for knows in (True, False):
+        made.all_know = lambda what, now_ns, knows=knows: knows  # type: ignore[misc]
+        for sql in (f"ALTER TABLE t {action}", f"EXPLAIN ALTER TABLE t {action}"):
+            decision = made.decide(ChangeRequest(b"r", sql=sql), Now(1, 1))
+            bodies = [write.body for write in decision.writes if isinstance(write, JobWrite)]
+            steps = [step for body in bodies for step in job_from_wire(body).steps]
+            rows = [row["rows"] for row in decision.answer.get("plan", ())]
+            counted.append(any(step.backfills for step in steps) or any(rows))
+    assert counted == [False, False, True, True]
+
+
 def test_explain_says_how_long_by_the_jobs_that_have_ended() -> None:
     catalog = table()
     job = job_plan(create_index("earlier", "t", "a"), catalog).job

@@ -90,11 +90,11 @@ ADD = alter("t", add_column("n", default=7))
 DROP = alter("t", DropColumn("n"))
 
 
-def versions_of(statement: Change, *before: Change) -> list[Descriptor]:
+def versions_of(statement: Change, *before: Change, in_place: bool = False) -> list[Descriptor]:
     catalog = catalog_with(create_table("t", column("a")))
     for earlier in before:
         run_to_end(earlier, catalog)
-    job = put_job(catalog, job_plan(statement, catalog).job)
+    job = put_job(catalog, job_plan(statement, catalog, in_place=in_place).job)
     made = [catalog.newest(1)]
     while not job.status.ended:
         if job.phase is Phase.PUBLISHING:
@@ -103,7 +103,9 @@ def versions_of(statement: Change, *before: Change) -> list[Descriptor]:
     return made
 
 
-@pytest.mark.parametrize("versions", [versions_of(ADD), versions_of(DROP, ADD)])
+@pytest.mark.parametrize(
+    "versions", [versions_of(ADD), versions_of(ADD, in_place=True), versions_of(DROP, ADD)]
+)
 def test_whoever_can_say_null_shares_no_time_with_one_who_would_undo_it(
     versions: list[Descriptor],
 ) -> None:

@@ -35,16 +35,16 @@ AT = CommitContext(1_700_000_000_000_000, b"seed")
 ID, A, G, B, C = 1, 2, 3, 4, 5  # element ids of GENERATED
 
 
-def planned(sql: str, *given: str) -> Any:
+def planned(sql: str, *given: str, in_place: bool = True) -> Any:
     catalog = catalog_of(standing(*given)) if given else Catalog()
     statement = parse_ddl(sql)
     assert not isinstance(statement, Explain)
-    return plan(statement, catalog, context=AT)
+    return plan(statement, catalog, context=AT, in_place=in_place)
 
 
-def versions(sql: str, *given: str) -> list[Descriptor]:
+def versions(sql: str, *given: str, in_place: bool = True) -> list[Descriptor]:
     """Those that the job publishes, one after the other, from the one before it."""
-    made = planned(sql, *given)
+    made = planned(sql, *given, in_place=in_place)
     assert isinstance(made, JobPlan)
     found = [standing(*given)]
     for step in made.job.steps:
@@ -246,7 +246,11 @@ def test_records_from_before_are_read() -> None:
 def test_old_rows_have_the_default_as_of_the_statement(null: str) -> None:
     """Whoever is first to write it, the backfill or an update; a new row has its own."""
     sql = f"ALTER TABLE t ADD COLUMN d timestamptz DEFAULT now(){null}"
-    filling = versions(sql, TABLE)[2]
+    hidden = versions(sql, TABLE)[1]
+    d = hidden.columns[-1].element_id
+    later = CommitContext(AT.now_us + 1, b"other")
+    assert compose(hidden, ChangeKind.INSERT, None, {1: 1}, later) == {1: 1, d: AT.now_us}
+    filling = versions(sql, TABLE, in_place=False)[2]
     d = filling.columns[-1].element_id
     row = {1: 1, 4: 3}
     later = CommitContext(AT.now_us + 1, b"other")

@@ -157,6 +157,7 @@ OVER_A = (
     "create index i on t (b) include (a)",
     "create unique index i on t (lower(b), a) where c > 1",
 )
+COMPUTED_FROM_A = OVER_A[:2]
 
 
 @pytest.mark.parametrize("sql", OVER_A)
@@ -168,9 +169,20 @@ def test_it_goes_with_a_column_that_it_rests_on(sql: str) -> None:
 
 @pytest.mark.parametrize("sql", OVER_A)
 def test_the_type_of_a_column_that_it_rests_on_stays(sql: str) -> None:
-    error = refusal("alter table t alter column a type bigint", sql)
+    error = refusal("alter table t alter column a type text", sql)
     assert error.sqlstate == "0A000"
     assert "index i" in error.message
+
+
+def test_it_can_be_widened_where_an_entry_has_its_value_alone() -> None:
+    for sql in OVER_A:
+        wider = "alter table t alter column a type bigint"
+        if sql in COMPUTED_FROM_A:
+            assert refusal(wider, sql).sqlstate == "0A000"
+        else:
+            catalog = beginning()
+            planned(catalog, sql)
+            assert planned(catalog, wider).column("a").type.name == "bigint"
 
 
 def test_the_column_is_there_as_long_as_entries_are_computed_from_it() -> None:

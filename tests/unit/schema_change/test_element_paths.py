@@ -43,6 +43,7 @@ NEW_TYPE, OLD_TYPE = element_paths.change_type(
 GONE = {"gone": True}
 DELETE_ONLY = {"state": "delete-only"}
 WRITE_ONLY = {"state": "write-only"}
+AT_ONCE = {"state": "delete-only", "missing": [THIS_VERSION, 7, True]}
 FILLED_BY_KEY = {"state": "write-only", "missing": [THIS_VERSION, 7]}
 PUBLIC = {"state": "public"}
 
@@ -121,8 +122,12 @@ WAYS: dict[str, Way] = {
         plain({"derived": followed(5, "c + 1", **FOLLOWS, loose=True)}, {"derived": None}),
     ),
     "add optional column": Way(element_paths.add_column(OPTIONAL), 1, plain(DELETE_ONLY, PUBLIC)),
-    "add required column": Way(
-        element_paths.add_column(REQUIRED),
+    "add required column": Way(element_paths.add_column(REQUIRED), 1, plain(AT_ONCE, PUBLIC)),
+    "add nullable column with default": Way(
+        element_paths.add_column(NULLABLE), 1, plain(AT_ONCE, PUBLIC)
+    ),
+    "add required column, by key": Way(
+        element_paths.add_column(REQUIRED, at_once=False),
         2,
         (Walked(DELETE_ONLY), Walked(FILLED_BY_KEY, True, True), Walked(PUBLIC)),
     ),
@@ -131,8 +136,8 @@ WAYS: dict[str, Way] = {
         2,
         (Walked(DELETE_ONLY), Walked(WRITE_ONLY, True, True), Walked(PUBLIC)),
     ),
-    "add nullable column with default": Way(
-        element_paths.add_column(NULLABLE),
+    "add nullable column with default, by key": Way(
+        element_paths.add_column(NULLABLE, at_once=False),
         3,
         (
             Walked(DELETE_ONLY),

@@ -63,6 +63,10 @@ WORDS: list[tuple[Change, list[str]]] = [
     ),
     (
         alter("t", add_column("c", default=1)),
+        ["column c → delete-only, every row has its default", "column c → public"],
+    ),
+    (
+        alter("t", add_column("c", "text", default="long" * 99)),
         [
             "column c → delete-only",
             "column c → write-only",
@@ -142,7 +146,7 @@ def test_the_second_version_has_no_version_before_the_first_to_wait_for() -> Non
 
 
 def test_rows_are_those_of_every_fill_or_of_a_verification_alone() -> None:
-    both = alter("t", add_column("c", default=1), add_unique("c"))
+    both = alter("t", add_column("c", "text", default="long" * 99), add_unique("c"))
     gone_over = [row.rows for row in explained(both, 1_000) if row.rows]
     assert gone_over == [2_000, 1_000]
     assert [row.rows for row in explained(both) if row.rows] == [-1, -1], "nobody knows how many"

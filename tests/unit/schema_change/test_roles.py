@@ -16,7 +16,7 @@ from leasehold.model.errors import (
     DependentObjects,
     FeatureNotSupported,
     InsufficientPrivilege,
-    InvalidPrincipal,
+    NotAuthentic,
     Refused,
 )
 from leasehold.model.records.log import DescriptorWrite
@@ -180,7 +180,7 @@ def test_a_request_has_the_rights_of_its_principal() -> None:
     assert access.actor_of("ann") == world.id_of("ann")
     assert access.actor_of("ann", "staff") == world.id_of("staff")
     for principal, words in (("staff", "not permitted to log in"), ("nobody", "does not exist")):
-        with pytest.raises(InvalidPrincipal, match=words):
+        with pytest.raises(NotAuthentic, match=words):
             access.actor_of(principal)
     for role in ("other", "leasehold", "nobody"):
         with pytest.raises(InsufficientPrivilege, match="permission denied to set role"):

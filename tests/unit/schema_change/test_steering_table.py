@@ -229,7 +229,8 @@ def test_what_is_told_fits_where_it_stands(change: int) -> None:
 @pytest.mark.parametrize("change", range(len(EVERY_CHANGE)))
 def test_who_meets_it_on_a_table_is_told_what_can_be_done(change: int) -> None:
     for job in jobs_about(change):
-        catalog = cast(Catalog, SimpleNamespace(jobs={1: job}))
+        catalog = Catalog()
+        catalog.put_job(job)
         table = cast(Descriptor, SimpleNamespace(table_id=1, name="t"))
         if job.status.ended:
             free_table(catalog, table)
@@ -242,7 +243,7 @@ def test_who_meets_it_on_a_table_is_told_what_can_be_done(change: int) -> None:
         assert ("cancel" in wishes) == taken(job, "cancel"), words
         assert ("wait for it" in words) != bool(wishes - {"cancel"}), words
         needed = replace(job, table_id=2, versions={2: 2}, needs=(1,))
-        catalog.jobs[1] = needed
+        catalog.put_job(needed)
         with pytest.raises(TableBusy, match="table 't' has to stay as it is for job 1"):
             free_table(catalog, table)
 

@@ -32,7 +32,7 @@ def test_elements_of_one_statement_share_steps_and_commit_together() -> None:
     old = Index(3, "old", (1,))
     made = steps_of(
         [
-            element_paths.add_column(REQUIRED),
+            element_paths.add_column(REQUIRED, at_once=False),
             element_paths.add_index(INDEX, unique=True),
             element_paths.drop_index(old),
         ]
@@ -53,7 +53,10 @@ def test_elements_of_one_statement_share_steps_and_commit_together() -> None:
 def test_columns_are_filled_before_the_indexes_over_them_whatever_their_ids() -> None:
     early = Index(2, "early", (5,))
     made = steps_of(
-        [element_paths.add_index(early, unique=False), element_paths.add_column(REQUIRED)]
+        [
+            element_paths.add_index(early, unique=False),
+            element_paths.add_column(REQUIRED, at_once=False),
+        ]
     )
     assert made.steps[1].backfills == (5, 2)
 
@@ -86,7 +89,9 @@ def test_two_tracks_of_one_element_are_one_edit() -> None:
 
 
 def test_two_tracks_of_one_element_that_change_the_same_step_merge_its_work() -> None:
-    made = steps_of([element_paths.add_column(NULLABLE), element_paths.rename(NULLABLE, "d")])
+    made = steps_of(
+        [element_paths.add_column(NULLABLE, at_once=False), element_paths.rename(NULLABLE, "d")]
+    )
     assert [step.backfills for step in made.steps] == [(), (5,), (), (), ()]
     assert [e.name for step in made.steps for e in step.edits] == ["c", "c", "c", "d", "d"]
 
@@ -116,7 +121,10 @@ def test_a_check_is_looked_at_when_the_column_that_comes_with_it_is_filled_and_s
     """Before, every row would satisfy it for want of a value."""
     for column in (REQUIRED, NULLABLE):
         steps, point = steps_of(
-            [element_paths.add_column(column), element_paths.add_check(CHECK, not_valid=False)]
+            [
+                element_paths.add_column(column, at_once=False),
+                element_paths.add_check(CHECK, not_valid=False),
+            ]
         )
         filled = next(n for n, step in enumerate(steps) if step.backfills)
         (verified,) = [n for n, step in enumerate(steps) if 7 in step.verifies]
@@ -143,7 +151,10 @@ def test_an_optional_column_is_shown_with_the_step_that_enforces_a_constraint_ov
 
 def test_constraints_over_columns_that_are_there_wait_for_nobody() -> None:
     steps, _ = steps_of(
-        [element_paths.add_column(REQUIRED), element_paths.add_check(OTHER, not_valid=False)]
+        [
+            element_paths.add_column(REQUIRED, at_once=False),
+            element_paths.add_check(OTHER, not_valid=False),
+        ]
     )
     assert labels(steps)[0] == ["c delete-only", "o write-only"]
     assert [step.verifies for step in steps] == [(8,), (5,), ()]

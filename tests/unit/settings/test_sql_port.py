@@ -37,6 +37,7 @@ def read(**environ: str) -> PgwireSettings:
         ({"AUTH": "scram-sha-256"}, "LEASEHOLD_SQL_TLS_CERT"),
         ({"AUTH": "cert", "TLS": "off"}, "LEASEHOLD_SQL_TLS_CLIENT_CA"),
         ({"AUTH": "cert", "TLS_CERT": "c"}, "LEASEHOLD_SQL_TLS_CLIENT_CA"),
+        ({"TLS_CRL_FILE": "l", "TLS_CERT": "c"}, "LEASEHOLD_SQL_TLS_CLIENT_CA"),
         ({"USERS": USERS, "TLS_CERT": "c", "TLS_CLIENTCERT": "verify-ca"}, "TLS_CLIENT_CA"),
         ({"USERS": USERS, "TLS_CERT": "c"}, None),
         ({"USERS": USERS, "TLS": "off"}, None),

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from leasehold.adapters.os.row_spool import SpoolRoom
+from leasehold.adapters.sqlite.query import FETCH_BYTES_MAX, FIRST_ROWS
 from leasehold.dbapi.connection import Connection
 from leasehold.dbapi.errors import Error
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError, UnknownColumn
-from leasehold.pgwire.session import Column, PortalsClosed
+from leasehold.pgwire.session import Column, PortalsClosed, WouldBlock
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.cursors import CURSORS_MAX
 from leasehold.sql_session.session import SqlSession
@@ -84,6 +85,48 @@ def test_rows_come_as_they_are_fetched(client: SqlClient) -> None:
     client.ask("close c")
     assert client.tags == ["CLOSE CURSOR"]
     assert client.code("fetch c") == "34000"
+
+
+def test_large_rows_come_a_few_at_a_time(client: SqlClient, database: DevDatabase) -> None:
+    """By whatever way they come; and all of them."""
+    client.ask("create table large (id int primary key, a text)")
+    try:
+        client.ask("insert into large select n, repeat('x', 250000) from generate_series(1, 40) n")
+        wanted = [*range(1, 41)]
+        sizes: list[int] = []
+
+        def ask(text: str) -> list[int]:
+            session = client.session
+            (statement,) = session.statements(text)
+            portal = session.bind(session.prepare(statement, ()), ())
+            found, tag = [], None
+            try:
+                while tag is None:
+                    part, tag = portal.fetch(256)
+                    sizes.append(sum(len(row[1]) for row in part))
+                    found += numbers(list(part))
+                    portal.rest(wholly=False)
+            finally:
+                portal.close()
+            return found
+
+        query = "select * from large order by id"
+        assert ask(query) == wanted
+        client.ask(f"begin; declare c scroll cursor for {query}")
+        assert ask("fetch all c") == wanted
+        assert ask("fetch backward all c") == wanted[::-1]
+        client.ask("rollback")
+        assert max(sizes) <= FIRST_ROWS * FETCH_BYTES_MAX
+        brief = "select * from large where id < 41"
+        session = client.session
+        session.hurried = True
+        with pytest.raises(WouldBlock):
+            ask(brief)
+        session.hurried = False
+        assert sorted(ask(brief)) == wanted
+        assert max(sizes) <= FIRST_ROWS * FETCH_BYTES_MAX
+    finally:
+        client.ask("rollback; drop table large")
 
 
 def test_fetch_tells_the_cursors_columns(client: SqlClient) -> None:

@@ -25,6 +25,7 @@ from leasehold.adapters.sqlite.snapshot import Reader, Readers
 from leasehold.dev.database import DevDatabase
 from leasehold.settings.sql_port import PgwireSettings
 from leasehold.sql_session.listener import SqlListener
+from tests.support.pgwire.spoiled_messages import spoil_message
 from tests.support.pgwire.wire_words import (
     COPY_DONE,
     FLUSH,
@@ -77,32 +78,10 @@ def mutated(chance: random.Random, messages: tuple[bytes, ...]) -> bytes:
         parts += chance.choice(TRANSCRIPTS)[1:]
     for _ in range(chance.randrange(4)):
         if len(parts) > first:
-            _changed(chance, parts, chance.randrange(first, len(parts)))
+            spoil_message(chance, parts, chance.randrange(first, len(parts)))
     if chance.random() < 0.1:
         parts.append(chance.randbytes(chance.randrange(1, 200)))
     return b"".join(parts)
-
-
-def _changed(chance: random.Random, parts: list[bytes], at: int) -> None:
-    one = parts[at]
-    where = chance.randrange(len(one) + 1)
-    match chance.randrange(7):
-        case 0:
-            del parts[at]
-        case 1:
-            parts.insert(at, one)
-        case 2:
-            parts[at] = one[:where]
-        case 3:
-            parts[at] = one[:where] + chance.randbytes(chance.randrange(1, 9)) + one[where:]
-        case 4:
-            size = chance.choice((0, 3, 4, 5, 255, 65_536, 2**31 - 1, 2**31, 2**32 - 1))
-            parts[at] = one[:1] + struct.pack("!I", size) + one[5:]
-        case 5:
-            parts[at] = one[:where] + bytes([chance.randrange(256)]) + one[where + 1 :]
-        case 6:
-            other = chance.randrange(len(parts))
-            parts[at], parts[other] = parts[other], parts[at]
 
 
 def played(chance: random.Random, port: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -389,6 +390,33 @@ def test_no_read_without_coherence(database: DevDatabase, client: SqlClient) -> 
             )
         node.lease.until_ns = until
     assert caught.value.sqlstate == "57P03"
+
+
+def test_what_an_event_tells_of_is_read_after_waiting_for_its_lsn(
+    database: DevDatabase, client: SqlClient, table: str
+) -> None:
+    """An event may be there before a coherent replica has its row: whoever has heard of it waits
+    for the LSN that it names."""
+    node = database.sql_node("r1")
+    lsn = client.session._state.node._running.position.lsn + 1  # type: ignore[attr-defined]
+    client.ask("set leasehold.coherent_timeout = 0")
+    assert client.code(f"set leasehold.wait_for_lsn = {lsn}") == "57P03"
+    assert client.ask("show leasehold.wait_for_lsn") == [("0",)]
+    client.ask("set leasehold.coherent_timeout = '30s'")
+    with ThreadPoolExecutor(1) as pool:
+        other = SqlClient(database)
+        waiting = pool.submit(client.ask, f"set leasehold.wait_for_lsn = {lsn}")
+        other.ask("insert into t values (77, 7)")
+        waiting.result()
+    assert client.ask("select a from t where id = 77") == [(7,)]
+    assert node.sees_below(lsn + 1)
+    assert client.code("select set_config('leasehold.wait_for_lsn', '1', false)") == "0A000"
+    assert client.code("set leasehold.wait_for_lsn = 'x'") == "22023"
+    client.ask("begin isolation level repeatable read")
+    other.ask("insert into t values (78, 7)")
+    client.ask(f"set leasehold.wait_for_lsn = {lsn}")
+    assert client.code(f"set leasehold.wait_for_lsn = {lsn + 1}") == "25001"
+    client.ask("rollback")
 
 
 def test_a_schema_change_waits_for_no_coherence_here(

@@ -34,9 +34,23 @@ def modules() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text()) for path in TESTS.rglob("test_*.py")}
 
 
+def without_reason(tree: ast.Module) -> list[int]:
+    """Lines that name the mark and do not call it."""
+    called = {id(mark.func) for mark in long_marks(tree)}
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node) == "pytest.mark.long"
+        and id(node) not in called
+    ]
+
+
 def test_each_says_why() -> None:
     marks = [mark for tree in modules().values() for mark in long_marks(tree)]
     assert marks
+    bare = {str(path): lines for path, tree in modules().items() if (lines := without_reason(tree))}
+    assert not bare, bare
     for mark in marks:
         (reason,) = mark.args
         assert isinstance(reason, ast.Constant)

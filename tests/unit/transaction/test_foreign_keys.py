@@ -17,6 +17,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, ForeignKey, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import ForeignKeyViolation
+from leasehold.model.records.log import MinVersion
 from leasehold.model.records.requests import Operation
 from leasehold.values.types import Type
 from tests.support.transaction.written_table import (
@@ -121,8 +122,7 @@ def test_a_parent_is_kept_while_any_version_of_its_child_may_be_in_use(
     tables.publish(replace(CHILD, version=2, state=State.DELETE_ONLY))
     with pytest.raises(ForeignKeyViolation):
         tables.send(delete("p", 1))
-    tables.catalog._min_versions[2] = 2
-    tables.catalog._references = None
+    tables.catalog.apply(MinVersion(2, 2), 0, 0)
     tables.send(delete("p", 1))
 
 
@@ -131,8 +131,7 @@ def test_it_is_enforced_from_write_only_on(
     tables: WrittenTable, state: State, enforced: bool
 ) -> None:
     tables.publish(replace(CHILD, version=2, foreign_keys=(replace(BY_KEY, state=state),)))
-    tables.catalog._min_versions[2] = 2
-    tables.catalog._references = None
+    tables.catalog.apply(MinVersion(2, 2), 0, 0)
     if enforced:
         with pytest.raises(ForeignKeyViolation):
             tables.send(insert("c", 2, a=9))

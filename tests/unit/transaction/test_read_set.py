@@ -14,6 +14,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
+from leasehold.model.budget import RangeLooks, RangeTooLong
 from leasehold.model.errors import MalformedRequest, StaleVersion, UnknownColumn, VerifyError
 from leasehold.model.ids import genid
 from leasehold.model.keys import Key
@@ -22,6 +23,7 @@ from leasehold.model.records.log import DescriptorWrite, MinVersion
 from leasehold.model.records.requests import ReadRange, ReadSet, TableReads, Visited
 from leasehold.transaction.read_set import (
     KEYS_MAX,
+    LOOKED_STEPS_MAX,
     RANGES_MAX,
     VISITED_MAX,
     ReadsSoFar,
@@ -44,6 +46,7 @@ class Told:
         self.written: Key | None = None
         self.gone: Key | None = None
         self.now: Row | None = None
+        self.cost = 0
 
     def kept_from(self, table_id: int) -> int | None:
         return self.floor
@@ -55,13 +58,15 @@ class Told:
         return self.now
 
     def written_in(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None:
         self.asked.append((index_id, part))
+        if not looks.take(self.cost):
+            raise RangeTooLong
         return self.written
 
     def gone_from(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None:
         return self.gone
 
@@ -114,6 +119,19 @@ def test_keys_and_ranges_are_looked_at_each_and_the_whole_by_its_last_write() ->
             check(KEYS, found)
     with pytest.raises(VerifyError, match="read whole"):
         check(TableReads("t", 1, whole=True), Told())
+
+
+def test_ranges_that_are_too_long_together_count_as_the_whole_table() -> None:
+    """A master looked through all rows of each, in one turn, whatever their number."""
+    past = Told()
+    ranges = tuple(ReadRange(low=(number,)) for number in range(4))
+    past.cost = LOOKED_STEPS_MAX // len(ranges)
+    assert check(TableReads("t", 1, ranges=ranges), past) == {1: 1}
+    past.cost += 1
+    with pytest.raises(VerifyError, match="too long to be looked through"):
+        check(TableReads("t", 1, ranges=ranges), past)
+    past.last = 5
+    assert check(TableReads("t", 1, ranges=ranges), past) == {1: 1}, "nobody has written to it"
 
 
 @pytest.mark.parametrize(

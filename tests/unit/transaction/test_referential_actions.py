@@ -24,7 +24,7 @@ from leasehold.model.errors import (
     Refused,
     RequestTooLarge,
 )
-from leasehold.model.records.log import ChangeKind
+from leasehold.model.records.log import ChangeKind, MinVersion
 from leasehold.model.records.requests import Operation
 from leasehold.transaction import referential_actions
 from leasehold.values.types import Type
@@ -345,8 +345,7 @@ def test_it_acts_from_the_state_in_which_it_is_enforced(store: Any, state: State
     written = made(store, child())
     keys = tuple(replace(key, state=state) for key in child().foreign_keys)
     written.publish(replace(child(foreign_keys=keys), version=2))
-    written.catalog._min_versions[2] = 2
-    written.catalog._references = None
+    written.catalog.apply(MinVersion(2, 2), 0, 0)
     written.send(delete("p", 1))
     assert (1 in rows(written, 2, 1)) == (state is State.DELETE_ONLY)
 

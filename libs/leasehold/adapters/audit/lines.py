@@ -33,4 +33,7 @@ def decode_line(data: bytes) -> dict[str, Any] | None:
         fields = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return fields if isinstance(fields, dict) and "kind" in fields and "time" in fields else None
+    if not isinstance(fields, dict):
+        return None
+    named = isinstance(fields.get("kind"), str) and isinstance(fields.get("time"), str)
+    return fields if named else None

@@ -81,6 +81,7 @@ _REFUSAL: Final = record_restorer(Refusal)
 _GRANT: Final = record_restorer(Grant)
 _ATTEMPT: Final = record_restorer(Attempt)
 _BARRIER: Final = record_restorer(Barrier)
+_VERSION_EVENT: Final = record_restorer(VersionEvent)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
 _DEAD_LETTER_TAG: Final = TAG_BY_CLASS[DeadLetter]
 _DEAD_LETTER_HEAD: Final = DeadLetter._fields.index("principal")
@@ -220,7 +221,7 @@ class MessagePackCodec:
 def _version_event(data: bytes) -> Any:
     """Raises MalformedRequest, and nothing else."""
     try:
-        return decode_event(data)
+        return _VERSION_EVENT(tuple(decode_event(data)))
     except Exception as error:
         words = f"{len(data)} bytes are no version event: {_words(error)}"
         raise MalformedRequest(words) from error

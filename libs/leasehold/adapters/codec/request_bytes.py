@@ -10,7 +10,7 @@ import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
@@ -35,11 +35,16 @@ REQUEST_BYTES_MAX: Final = byte_limits.REQUEST
 ZIPPED_ABOVE_BYTES: Final = 128 * 1024
 ZIPPED_BYTES_MAX: Final = byte_limits.REQUEST_SENT
 """Leaves room for headers, and for what a refusal keeps of a request beside it."""
+SLICED_ABOVE_BYTES: Final = 1 << 20
+"""MessagePack of more is read operation by operation where others wait for the same thread."""
+SLICE_OPERATIONS: Final = 200
+"""Read between two looks at the clock, of a request that is read in slices."""
 OPERATIONS_MAX: Final = 250_000
 MAP_LENGTH_MAX: Final = 2_000  # more than a table may have columns
 DIGITS_SURE: Final = 15
 """A number of so many characters is what the double of it shows again."""
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
+_WRONG: Final = (MalformedRequest, msgpack.UnpackException, *_UNREADABLE)
 
 
 def pack_fields(fields: Mapping[str, Any]) -> tuple[str, bytes]:
@@ -69,29 +74,49 @@ def read_fields(content_type: str, data: bytes) -> dict[Any, Any]:
 
     Raises MalformedRequest, RequestTooLarge.
     """
+    packed = _packed_of(content_type, data)
+    return _checked(_from_json(data) if packed is None else _from_message_pack(packed))
+
+
+def read_fields_in_slices(content_type: str, data: bytes) -> Generator[None, None, dict[Any, Any]]:
+    """Return what `read_fields` does, and raise as it does; yield now and then where there is
+    much."""
+    packed = _packed_of(content_type, data)
+    if packed is None:
+        return _checked(_from_json(data))
+    if len(packed) > SLICED_ABOVE_BYTES:
+        yield
+        fields = yield from _transaction_in_slices(packed)
+        if fields is not None:
+            return fields
+    return _checked(_from_message_pack(packed))
+
+
+def _packed_of(content_type: str, data: bytes) -> bytes | None:
+    """Return the MessagePack of a request; None: it is JSON."""
     if len(data) > REQUEST_BYTES_MAX:
         raise RequestTooLarge(
             f"the request has {len(data)} bytes; at most {REQUEST_BYTES_MAX} are taken. "
             "Send fewer operations in one transaction."
         )
     if content_type == MESSAGE_PACK:
-        fields = _from_message_pack(data)
-    elif content_type == MESSAGE_PACK_ZLIB:
-        fields = _from_message_pack(_unzipped(data))
-    else:
-        name = content_type.partition(";")[0].strip().lower()
-        if name in ("", JSON):
-            fields = _from_json(data)
-        elif name in MESSAGE_PACK_NAMES:
-            fields = _from_message_pack(data)
-        elif name == MESSAGE_PACK_ZLIB:
-            fields = _from_message_pack(_unzipped(data))
-        else:
-            raise MalformedRequest(
-                f"content-type {content_type[:80]!r} is not known; expected {JSON} or "
-                f"{MESSAGE_PACK}",
-                field="content-type",
-            )
+        return data
+    if content_type == MESSAGE_PACK_ZLIB:
+        return _unzipped(data)
+    name = content_type.partition(";")[0].strip().lower()
+    if name in ("", JSON):
+        return None
+    if name in MESSAGE_PACK_NAMES:
+        return data
+    if name == MESSAGE_PACK_ZLIB:
+        return _unzipped(data)
+    raise MalformedRequest(
+        f"content-type {content_type[:80]!r} is not known; expected {JSON} or {MESSAGE_PACK}",
+        field="content-type",
+    )
+
+
+def _checked(fields: Any) -> dict[Any, Any]:
     if type(fields) is not dict:
         raise MalformedRequest(f"a request is an object with fields, not {describe_value(fields)}")
     return fields
@@ -127,6 +152,38 @@ def _from_message_pack(data: bytes) -> Any:
     except _UNREADABLE as error:
         words = str(error)[:200] or type(error).__name__
         raise MalformedRequest(f"the {len(data)} bytes are no MessagePack: {words}") from error
+
+
+def _transaction_in_slices(data: bytes) -> Generator[None, None, dict[Any, Any] | None]:
+    """Return the fields of a request with a transaction, whose operations are read one by one; None
+    where it is no such thing, or anything is wrong with it: who reads it as a whole says what."""
+    found = msgpack.Unpacker(
+        object_pairs_hook=_without_repeats,
+        max_array_len=min(OPERATIONS_MAX, len(data)),
+        max_map_len=MAP_LENGTH_MAX,
+        max_buffer_size=REQUEST_BYTES_MAX,
+    )
+    pairs: list[tuple[Any, Any]] = []
+    try:
+        found.feed(data)
+        for _ in range(found.read_map_header()):
+            name = found.unpack()
+            if type(name) is not str:
+                return None
+            if name != "transaction":
+                pairs.append((name, found.unpack()))
+                continue
+            operations: list[Any] = []
+            for number in range(found.read_array_header()):
+                if number % SLICE_OPERATIONS == SLICE_OPERATIONS - 1:
+                    yield
+                operations.append(found.unpack())
+            pairs.append((name, operations))
+        if found.tell() != len(data):
+            return None
+        return _without_repeats(pairs)
+    except _WRONG:
+        return None
 
 
 def _from_json(data: bytes) -> Any:

@@ -11,7 +11,12 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Final
 
 from leasehold.adapters.codec.read_set import decode_barrier, decode_reads
-from leasehold.adapters.codec.request_bytes import OPERATIONS_MAX, read_fields
+from leasehold.adapters.codec.request_bytes import (
+    OPERATIONS_MAX,
+    SLICE_OPERATIONS,
+    read_fields,
+    read_fields_in_slices,
+)
 from leasehold.adapters.codec.request_checks import (
     check_choice,
     check_flag,
@@ -49,8 +54,6 @@ ZONES_MAX: Final = 128
 ZONE_CHARACTERS_MAX: Final = 255
 """Of a time zone's name or rule: a longer one is not known."""
 ROLE_BYTES_MAX: Final = 63
-SLICE_OPERATIONS: Final = 200
-"""Read between two looks at the clock, of a request that is read in slices."""
 ARBITERS_MAX: Final = 1_000
 """Of an insert: more unique indexes than any table has."""
 
@@ -101,7 +104,7 @@ def decode_request_in_slices(
     """Return what `decode_request` does; yield behind some operations each. Raises as it does."""
     fields: dict[Any, Any] = {}
     try:
-        fields = read_fields(content_type, data)
+        fields = yield from read_fields_in_slices(content_type, data)
         yield
         operations: tuple[Operation, ...] | None = None
         if "transaction" in fields and "table" not in fields:

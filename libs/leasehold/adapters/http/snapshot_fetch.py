@@ -26,6 +26,7 @@ from leasehold.adapters.http.snapshot_server import (
     BLOCK_BYTES,
     CACHE_MB,
     DIGEST_BYTES,
+    NODE_HEADER,
     SAID_HEADERS,
     SOCKET_TIMEOUT_S,
 )
@@ -44,6 +45,7 @@ def fetch_snapshot(
     path: Path,
     *,
     token: str,
+    node: str = "",
     tls: ssl.SSLContext | None = None,
     timeout_s: float = SOCKET_TIMEOUT_S,
 ) -> LogPosition:
@@ -51,7 +53,7 @@ def fetch_snapshot(
 
     Who answers has to prove that it knows `token`, which is shown to nobody, and the copy is taken
     only if the proof names it; `tls` says whom an https address may belong to (None: whom this
-    system trusts).
+    system trusts). `node` is who takes it, for which the log is kept meanwhile.
 
     Raises SnapshotUnavailable when the copy can't be had or is not whole: `path` is then as it
     was, and asking again (or another node) is safe. Raises ConfigurationError when a writer has
@@ -62,7 +64,7 @@ def fetch_snapshot(
     lock = WriterLock(path)
     try:
         make_private_file(part)
-        _download(url, part, token, tls, timeout_s)
+        _download(url, part, token, node, tls, timeout_s)
         position = _position_of(part, url)
         # The write-ahead log of the file that goes must not be taken for the new one's.
         for side in SIDE_FILES:
@@ -77,7 +79,7 @@ def fetch_snapshot(
 
 
 def _download(
-    url: str, part: Path, token: str, tls: ssl.SSLContext | None, timeout_s: float
+    url: str, part: Path, token: str, node: str, tls: ssl.SSLContext | None, timeout_s: float
 ) -> None:
     address = urlsplit(url)
     if address.scheme not in ("http", "https") or address.hostname is None:
@@ -89,7 +91,7 @@ def _download(
         else HTTPConnection(*position, timeout=timeout_s)
     )
     try:
-        _receive(url, *_asked(url, connection, address.path or "/", token), part)
+        _receive(url, *_asked(url, connection, address.path or "/", token, node), part)
     except ssl.SSLCertVerificationError as error:
         raise SnapshotUnavailable(
             f"{url} shows a certificate that is not trusted ({error.verify_message});"
@@ -107,11 +109,11 @@ def _download(
 
 
 def _asked(
-    url: str, connection: HTTPConnection, path: str, token: str
+    url: str, connection: HTTPConnection, path: str, token: str, node: str
 ) -> tuple[HTTPResponse, tuple[str, ...]]:
     """Return the answer of a server that has proved to know the token, and what it says of its
     copy. Raises SnapshotUnavailable."""
-    headers = {NONCE_HEADER: new_nonce()}
+    headers = {NONCE_HEADER: new_nonce(), NODE_HEADER: node}
     connection.request("GET", path, headers=headers)
     first = connection.getresponse()
     words = first.read(WORDS_BYTES_MAX).decode(errors="replace")

@@ -15,18 +15,19 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import blake2b
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
-from threading import BoundedSemaphore, Lock, Thread
+from threading import BoundedSemaphore, Thread
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import apsw
 
+from leasehold.adapters.http.copies import CopiesUnderWay
 from leasehold.adapters.http.hosts import LOCAL, is_own_host, is_own_origin
 from leasehold.adapters.http.snapshot_proof import (
     NO_CERTIFICATE,
@@ -41,6 +42,7 @@ from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.catalog import read_position
 from leasehold.adapters.sqlite.layout import LAYOUT_VERSION, connect
 from leasehold.settings.private_files import make_private_file
+from leasehold.settings.setting import name as name_of
 
 SNAPSHOT_PATH: Final = "/snapshot"
 CHECKSUM_HEADER: Final = "X-Snapshot-Blake2b"
@@ -49,6 +51,8 @@ LAYOUT_HEADER: Final = "X-Snapshot-Layout"
 SAID_HEADERS: Final = (LAYOUT_HEADER, BYTES_HEADER, CHECKSUM_HEADER)
 """What the server's proof is of, in its order."""
 POSITION_HEADER: Final = "X-Snapshot-Position"
+NODE_HEADER: Final = "X-Snapshot-Node"
+"""Who asks, for people and for the log that is kept for it: no part of the proof."""
 BLOCK_BYTES: Final = 1 << 18
 DIGEST_BYTES: Final = 32
 COPIES_AT_ONCE_MAX: Final = 2
@@ -64,34 +68,6 @@ CACHE_MB: Final = 4
 
 
 LOG: Final = logging.getLogger("leasehold.snapshot")
-
-
-class CopiesUnderWay:
-    """Log positions of the copies that are being made and sent. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._count = 0
-        self._offsets: dict[int, int] = {}
-
-    @contextmanager
-    def of(self, offset: int) -> Iterator[None]:
-        """Count a copy whose log position is `offset` or later as under way, while the context
-        lasts."""
-        with self._lock:
-            self._count += 1
-            number = self._count
-            self._offsets[number] = offset
-        try:
-            yield
-        finally:
-            with self._lock:
-                del self._offsets[number]
-
-    def oldest(self) -> int | None:
-        """Return what the copies under way need next of the log, None when there are none."""
-        with self._lock:
-            return min(self._offsets.values(), default=None)
 
 
 class StoreCopy(NamedTuple):
@@ -262,7 +238,7 @@ def _handler(
                 self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "copies are being made; come again")
             else:
                 try:
-                    with copies.of(_offset_of(path)):
+                    with copies.of(_offset_of(path), self._taker()):
                         self._serve()
                 finally:
                     places.release()
@@ -309,6 +285,13 @@ def _handler(
             except ValueError:
                 return False
             return name == ours or name in names or (local and name == LOCAL)
+
+        def _taker(self) -> str:
+            """Return which node takes the copy, by its own word; "" if it is none's name."""
+            try:
+                return name_of(self._header(NODE_HEADER) or " ")
+            except ValueError:
+                return ""
 
         def _header(self, name: str) -> str:
             return str(self.headers.get(name, ""))

@@ -17,6 +17,9 @@ _AUTHENTICATION: Final = frozenset(
         KafkaError.ILLEGAL_SASL_STATE,
     }
 )
+_UNANSWERED: Final = "handshake failed: Local: "
+"""librdkafka's words for a log-in that the broker did not answer in time, or ended: as one that is
+starting or busy does. It reports them under the same code as a refusal."""
 _TLS: Final = frozenset({KafkaError._SSL})
 # Not GROUP_AUTHORIZATION_FAILED: librdkafka looks for the group that its consumers must name, but
 # we never join one.
@@ -35,7 +38,7 @@ class AccessDenied(BusUnavailable):
 
 def denial(error: KafkaError, settings: KafkaSettings) -> str | None:
     """A sentence with what to check if `error` means that access is denied, else None."""
-    if error.code() in _AUTHENTICATION:
+    if error.code() in _AUTHENTICATION and _UNANSWERED not in error.str():
         return _sentence(error, settings, f"access denied as {_who(settings)}", _identity(settings))
     if error.code() in _TLS:
         check = "LEASEHOLD_KAFKA_CA, LEASEHOLD_KAFKA_CERTIFICATE and LEASEHOLD_KAFKA_KEY"

@@ -27,6 +27,7 @@ TIMEOUT_S: Final = 10.0
 ID_TIMEOUT_S: Final = 2.0
 NO_UUID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 _NOT_THERE: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+ASKED_ONE_BY_ONE_MAX: Final = 16
 LOOK_AGAIN_S: Final = 0.02
 
 
@@ -96,6 +97,14 @@ class TopicAdmin:
             self.partitions(created, timeout_s)
         return tuple(created)
 
+    def list_names(self, one: str, timeout_s: float = TIMEOUT_S) -> set[str]:
+        """Return the names of all topics that there are. `one` of them is there."""
+        try:
+            client = self._connection.client_for(one)
+            return set(client.list_topics(timeout=timeout_s).topics)
+        except KafkaException as error:
+            raise self._unavailable("asking for topics", error) from error
+
     def delete(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
         """Delete a topic. One that is not there is gone already, so this may be repeated."""
         pending = self._connection.client_for(name).delete_topics(
@@ -114,12 +123,12 @@ class TopicAdmin:
         wanted = frozenset(names)
         while True:
             try:
-                known = self._connection.client_for(min(wanted)).list_topics(timeout=timeout_s)
+                known = self._describe(wanted, timeout_s)
             except KafkaException as error:
                 raise self._unavailable("asking for topics", error) from error
             led = {
                 name: len(topic.partitions)
-                for name, topic in known.topics.items()
+                for name, topic in known.items()
                 if name in wanted
                 and topic.partitions
                 and all(part.leader >= 0 for part in topic.partitions.values())
@@ -130,6 +139,16 @@ class TopicAdmin:
                 missing = ", ".join(sorted(wanted - led.keys()))
                 raise BusUnavailable(f"Topics without a leader after {timeout_s:g} s: {missing}")
             self._pause.wait(LOOK_AGAIN_S)
+
+    def _describe(self, names: Collection[str], timeout_s: float) -> dict[str, Any]:
+        """Return what the broker says of topics, by name: it is asked for those, not for all of a
+        database with thousands of tables, unless they are many. Raises KafkaException."""
+        client = self._connection.client_for(min(names))
+        if len(names) > ASKED_ONE_BY_ONE_MAX:
+            return client.list_topics(timeout=timeout_s).topics
+        return {
+            name: client.list_topics(name, timeout=timeout_s).topics[name] for name in sorted(names)
+        }
 
     def settings(
         self, names: Sequence[str], timeout_s: float = TIMEOUT_S

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Mapping
+
 from leasehold.adapters.codec.published import restore_image
 from leasehold.adapters.codec.records import restore_row_key
-from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.events.rows import RowRecord
-from leasehold.model.errors import BusUnavailable
+from leasehold.model.errors import BusUnavailable, MalformedRequest
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
+
+
+def take_rows(records: deque[Record], table_ids: Mapping[str, int]) -> list[RowRecord]:
+    """Take records from the front, and return what they say up to one that is no row image. Raises
+    MalformedRequest for that one once it is the first, and takes it, too."""
+    found: list[RowRecord] = []
+    while records:
+        record = records[0]
+        try:
+            if record.key is not None:
+                key = restore_row_key(record.key)
+                image = None if record.value is None else restore_image(key, record.value)
+                found.append(RowRecord(table_ids[record.topic], key, image))
+        except MalformedRequest:
+            if found:
+                break
+            records.popleft()
+            raise
+        records.popleft()
+    return found
 
 
 class KafkaRowStream:
@@ -19,24 +42,21 @@ class KafkaRowStream:
         self._reader = TopicReader(settings, "leasehold-rows", read_committed=True)
         self._table_ids: dict[str, int] = {}
         self._wanted: set[int] = set()
+        self._fetched: deque[Record] = deque()  # read, and not given out
 
     def follow(self, table_id: int) -> None:
         self._wanted.add(table_id)
 
     def rows(self, timeout_s: float, rows_max: int) -> list[RowRecord]:
         """Return the records that have come, waiting up to `timeout_s`. Raises MalformedRequest for
-        a record that is no row image: stepping over it would show an old row as the newest. Raises
+        a record that is no row image: stepping over it in silence might show an old row as the
+        newest. What came before it is returned first, and the next call goes on behind it. Raises
         LogStopped when records were deleted under the reader."""
         if self._wanted:
             self._start_wanted()
-        found = []
-        for record in self._reader.read(rows_max, timeout_s):
-            if record.key is None:
-                continue
-            key = restore_row_key(record.key)
-            image = None if record.value is None else restore_image(key, record.value)
-            found.append(RowRecord(self._table_ids[record.topic], key, image))
-        return found
+        if not self._fetched:
+            self._fetched.extend(self._reader.read(rows_max, timeout_s))
+        return take_rows(self._fetched, self._table_ids)
 
     def _start_wanted(self) -> None:
         for table_id in sorted(self._wanted):

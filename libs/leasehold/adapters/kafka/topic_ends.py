@@ -8,6 +8,7 @@ topics of 400 tables take 40 seconds.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from concurrent.futures import wait
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
@@ -65,6 +66,14 @@ class TopicEndsReader:
             self._asked_ns = now_ns
             self._asked = self._ask(table_ids, now_ns)
         return answered
+
+    def close(self) -> None:
+        """Wait for what is under way: an answer that comes while the interpreter ends would end it
+        with a crash."""
+        if self._asked is not None:
+            for part in self._asked[:2]:
+                wait(part.values(), timeout=ANSWER_TIMEOUT_S)
+            self._asked = None
 
     def _ask(self, table_ids: Collection[int], now_ns: int) -> _Asked:
         topics = self._topics

@@ -3,7 +3,7 @@ compacted topic is, or as the history of versions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
@@ -11,6 +11,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import RECORDS_MAX, TO_THE_END_MS, Record, TopicReader
 from leasehold.adapters.os.clock import boottime_ns
+from leasehold.catalog.descriptor import read_descriptor
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.topics import Topics
@@ -82,7 +83,16 @@ def read_history(settings: KafkaSettings, topics: Topics) -> list[VersionEvent]:
     """Return every version event of the topic versions-history, in LSN order. Raises
     BusUnavailable as `read_to_end` does, and MalformedRequest for a record that is no event: a
     history with a hole would lie."""
-    codec = MessagePackCodec()
     records = read_to_end(settings, "leasehold-history", topics.versions_history.name)
-    values = (record.value for record in records)
-    return [codec.decode_as(VersionEvent, value) for value in values if value is not None]
+    return read_events(record.value for record in records)
+
+
+def read_events(values: Iterable[bytes | None]) -> list[VersionEvent]:
+    """Return the version events that values of a topic are. Raises MalformedRequest for what is
+    none, or has no table in it."""
+    codec, events = MessagePackCodec(), []
+    for value in values:
+        if value is not None:
+            events.append(codec.decode_as(VersionEvent, value))
+            read_descriptor(events[-1].body)
+    return events

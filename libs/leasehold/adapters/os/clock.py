@@ -7,7 +7,7 @@ import time
 from collections import deque
 from typing import Final
 
-from leasehold.model.ids import INCARNATION_BYTES, request_id
+from leasehold.model.ids import INCARNATION_BYTES, incarnation_of, request_id
 from leasehold.model.ports import Now
 
 SEED_BYTES: Final = 16
@@ -60,4 +60,4 @@ def new_request_id() -> bytes:
 
 def new_incarnation() -> bytes:
     """Return a fresh random incarnation, one per start of a process (L4, C3)."""
-    return os.urandom(INCARNATION_BYTES)
+    return incarnation_of(os.urandom(INCARNATION_BYTES))

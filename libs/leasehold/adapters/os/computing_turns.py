@@ -15,7 +15,7 @@ master) need not give it back: nobody is held up for longer than the rest of it.
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from threading import Event, Lock
 from time import monotonic
@@ -59,7 +59,9 @@ class ComputingTurns:
         self._now_s = now_s
         self._lock = Lock()
         self._computing: list[Turn] = []
-        self._waiting: deque[Turn] = deque()
+        # In order, and found in a moment however many they are: whoever waits asks again and again,
+        # each time under the lock. (The first of a dict is found behind all that were removed.)
+        self._waiting: OrderedDict[Turn, None] = OrderedDict()
 
     @property
     def waiting(self) -> int:
@@ -109,20 +111,19 @@ class ComputingTurns:
         with self._lock:
             self._computing = [t for t in self._computing if t is not turn and now_s < t.until_s]
             free = len(self._computing) < self.at_once
-            if free and (not self._waiting or self._waiting[0] is turn):
-                if self._waiting:
-                    self._waiting.popleft()
+            first = next(iter(self._waiting), turn)
+            if free and first is turn:
+                self._waiting.pop(turn, None)
                 turn.until_s = now_s + SLICE_S
                 self._computing.append(turn)
                 self._call_next()
                 return 0.0
             turn.called.clear()
-            if turn not in self._waiting:
-                self._waiting.append(turn)
+            self._waiting.setdefault(turn)
             if free:  # it is another one's turn, who may have gone to sleep before
-                self._waiting[0].called.set()
+                first.called.set()
                 return PATIENCE_S
-            if self._waiting[0] is not turn:
+            if first is not turn:
                 return PATIENCE_S
             return max(min(t.until_s for t in self._computing) - now_s, 1e-4)
 
@@ -130,10 +131,11 @@ class ComputingTurns:
         """Take `turn` out of the queue."""
         with self._lock:
             if turn in self._waiting:
-                self._waiting.remove(turn)
+                del self._waiting[turn]
                 self._call_next()
 
     def _call_next(self) -> None:
         """Wake the first in the queue: it looks when a turn is over. Under _lock."""
-        if self._waiting:
-            self._waiting[0].called.set()
+        first = next(iter(self._waiting), None)
+        if first is not None:
+            first.called.set()

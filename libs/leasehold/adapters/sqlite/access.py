@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
 import apsw
 import msgpack
 
-from leasehold.adapters.sqlite.layout import ACCESS_LAYOUT, CHANGED
+from leasehold.adapters.sqlite.layout import ACCESS_LAYOUT, OF_ACCESS, count_change
 from leasehold.catalog.access import NOTHING_RECORDED
 from leasehold.catalog.roles import ROLES_FROM
 from leasehold.model.records.log import (
@@ -21,6 +22,7 @@ from leasehold.model.records.log import (
 NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT = 0, 1, 2, 3
 """The kinds of rows. A role stands at (its id, 0), a membership at (role, member), an object or
 column at its ids."""
+CHECKSUM_BYTES: Final = 16
 _NOTHING: Final = NOTHING_RECORDED.to_wire()
 _THERE: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'access'"
 _GET: Final = "SELECT kind, first, second, body FROM access ORDER BY kind, first, second"
@@ -52,6 +54,23 @@ def read_access(connection: apsw.Connection) -> tuple[list[RoleOrAccessWrite], i
     return found, next_role_id
 
 
+def sum_access(connection: apsw.Connection) -> tuple[int, bytes]:
+    """Return how many roles, memberships and lists of privileges a store has, and a checksum: equal
+    where all say the same."""
+    stored, next_role_id = read_access(connection)
+    total = blake2b(f"{next_role_id}\n".encode(), digest_size=CHECKSUM_BYTES)
+    for write in stored:
+        total.update(f"{type(write).__name__}{_ordered(tuple(write))!r}\n".encode())
+    return len(stored), total.digest()
+
+
+def _ordered(value: Any) -> Any:
+    """Return a value in which maps are lists of pairs, in the order of their keys."""
+    if isinstance(value, Mapping):
+        return [(key, _ordered(value[key])) for key in sorted(value)]
+    return [_ordered(each) for each in value] if isinstance(value, list | tuple) else value
+
+
 class StoredAccess:
     """Writes of the writer's connection."""
 
@@ -79,7 +98,7 @@ class StoredAccess:
             case AccessWrite(object_id, element_id, body):
                 self._put(OBJECT, object_id, element_id, body)
         self._put(NEXT_ROLE, 0, 0, next_role_id)
-        self._execute(CHANGED)
+        count_change(self._connection, OF_ACCESS)
 
     def _put(
         self, kind: int, first: int, second: int, body: Mapping[str, Any] | int | None
@@ -89,6 +108,8 @@ class StoredAccess:
     def forget_object(self, object_id: int) -> None:
         """Forget the owner and the lists of a table that is gone."""
         self._execute(_DELETE_OBJECT, (OBJECT, object_id))
+        if self._connection.changes() > 0:
+            count_change(self._connection, OF_ACCESS)
 
     def _mark(self) -> None:
         """Say in the file that it has roles: a program that knows none would let everybody do

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import apsw
@@ -16,7 +16,7 @@ from leasehold.adapters.sqlite.dead_elements import (
     needed_elements,
 )
 from leasehold.adapters.sqlite.history import collected_elements, keep_elements, raise_floor
-from leasehold.adapters.sqlite.layout import CHANGED, history_tables, tables_of_rows
+from leasehold.adapters.sqlite.layout import count_change, history_tables, tables_of_rows
 from leasehold.adapters.sqlite.row_history import kept_from
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.states import State
@@ -57,32 +57,8 @@ def read_descriptors(connection: apsw.Connection) -> list[Any]:
     ]
 
 
-class DecodedDescriptors:
-    """Kept versions as descriptors: what was decoded stays the same object as long as its bytes
-    are the same, so that one step of one table costs nothing for the others. Thread-safe: a reading
-    replaces what the last one kept, whichever that was."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[int, int], tuple[bytes, Descriptor]] = {}
-
-    def read(self, connection: apsw.Connection) -> Iterator[tuple[int, Descriptor]]:
-        """Table ids and versions, in order of both."""
-        known = self._kept
-        kept: dict[tuple[int, int], tuple[bytes, Descriptor]] = {}
-        found: list[Any] = connection.execute(
-            "SELECT table_id, version, body FROM descriptors ORDER BY table_id, version"
-        ).fetchall()
-        for table_id, version, body in found:
-            position = table_id, version
-            same = known.get(position)
-            if same is None or same[0] != body:
-                same = (body, from_wire(msgpack.unpackb(body, strict_map_key=False)))
-            kept[position] = same
-        self._kept = kept
-        return ((table_id, one) for (table_id, _), (_, one) in kept.items())
-
-
 def read_min_versions(connection: apsw.Connection) -> dict[int, int]:
+    """Return the min version of each table that has one."""
     found: list[Any] = connection.execute("SELECT table_id, version FROM min_versions").fetchall()
     return dict(found)
 
@@ -99,6 +75,16 @@ def read_catalog(connection: apsw.Connection) -> StoredCatalog:
         connection.execute("SELECT ledger_run FROM position").get,
         *read_access(connection),
     )
+
+
+def read_newest_job(connection: apsw.Connection, table_id: int) -> Any | None:
+    """Return the wire form of a table's newest job, which is the only one that may go on (D9);
+    None: there is none."""
+    for (body,) in connection.execute("SELECT body FROM jobs ORDER BY job_id DESC"):
+        job = msgpack.unpackb(body, strict_map_key=False)
+        if job["table_id"] == table_id:
+            return job
+    return None
 
 
 class StoredTables:
@@ -140,7 +126,7 @@ class StoredTables:
             "INSERT OR REPLACE INTO descriptors VALUES (?, ?, ?)",
             (table_id, version, msgpack.packb(body)),
         )
-        self._execute(CHANGED)
+        count_change(self._connection, table_id)
 
     def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
         gone = next(each for each in self._versions(table_id) if each.version == version)
@@ -150,11 +136,11 @@ class StoredTables:
         )
         del self._briefs[table_id, version]
         raise_floor(self._connection, until_lsn)
-        self._execute(CHANGED)
+        count_change(self._connection, table_id)
 
     def put_min_version(self, table_id: int, version: int) -> None:
         self._execute("INSERT OR REPLACE INTO min_versions VALUES (?, ?)", (table_id, version))
-        self._execute(CHANGED)
+        count_change(self._connection, table_id)
 
     def forget_table(self, table_id: int) -> None:
         for version in self._versions(table_id):
@@ -163,7 +149,7 @@ class StoredTables:
         for name in ("descriptors", "min_versions", "collected", "removed"):
             self._execute(f"DELETE FROM {name} WHERE table_id = ?", (table_id,))  # noqa: S608 - ours
         self.access.forget_object(table_id)
-        self._execute(CHANGED)
+        count_change(self._connection, table_id)
 
     def forget_job(self, job_id: int) -> None:
         self._execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
@@ -176,7 +162,7 @@ class StoredTables:
 
     def dead_elements(self, table_id: int) -> frozenset[int]:
         """Ids left over on purpose, as of what this transaction sees."""
-        lowest = read_min_versions(self._connection).get(table_id, 1)
+        lowest = self._min_version(table_id)
         collected = collected_elements(self._connection, table_id)
         return dead_elements(self._versions(table_id), lowest, collected)
 
@@ -206,28 +192,46 @@ class StoredTables:
         return brief
 
     def versions_in_use(self, table_id: int) -> list[Descriptor]:
-        lowest = read_min_versions(self._connection).get(table_id, 1)
+        lowest = self._min_version(table_id)
         bodies = self._connection.execute(
             "SELECT body FROM descriptors WHERE table_id = ? AND version >= ? ORDER BY version",
             (table_id, lowest),
         ).fetchall()
         return [from_wire(msgpack.unpackb(body, strict_map_key=False)) for (body,) in bodies]
 
-    def leftovers(self) -> list[tuple[int, bool, bool]]:
-        """Every table id, whether the table is absent for all who may use it (D5), and whether
-        its rows can be read as of an earlier LSN all the same."""
-        found: list[Any] = self._connection.execute(
-            "SELECT DISTINCT table_id FROM descriptors"
-        ).fetchall()
-        lowest = read_min_versions(self._connection)
+    def leftover(self, table_id: int) -> tuple[bool, bool]:
+        """Return whether a table is absent for all who may use it (D5), and whether its rows can be
+        read as of an earlier LSN all the same."""
+        versions = self._versions(table_id)
+        if not versions:
+            return True, False  # forgotten before all of its rows were removed
+        newest = versions[-1]
+        if newest.state is not State.ABSENT:
+            return False, True
         floor = kept_from(self._connection)
-        tables = []
-        for (table_id,) in found:
-            newest = self._versions(table_id)[-1]
-            fenced = lowest.get(table_id, 1) >= newest.version
-            readable = floor is not None and newest.since_lsn > floor
-            tables.append((table_id, newest.state is State.ABSENT and fenced, readable))
-        known = {table_id for (table_id,) in found}
+        fenced = self._min_version(table_id) >= newest.version
+        return fenced, floor is not None and newest.since_lsn > floor
+
+    def may_have_leftovers(self) -> list[int]:
+        """Return the ids of tables in which something may be dead: all but those of one version
+        that is no absent one's, which are most. Among them are tables that were forgotten and have
+        rows in the file: these go at each node's own pace."""
+        found: list[Any] = self._execute(
+            "SELECT table_id, count(*), body FROM descriptors GROUP BY table_id"
+        ).fetchall()
+        collected: list[Any] = self._execute("SELECT DISTINCT table_id FROM collected").fetchall()
+        whole = {
+            table_id
+            for table_id, versions, body in found
+            if versions == 1
+            and msgpack.unpackb(body, strict_map_key=False)["state"] != State.ABSENT.label
+        }
+        whole -= {table_id for (table_id,) in collected}
         there = {*tables_of_rows(self._connection), *history_tables(self._connection)}
-        # Forgotten before all of its rows were removed: that goes at each node's own pace.
-        return [*tables, *((table_id, True, False) for table_id in sorted(there - known))]
+        return sorted(there.union(table_id for table_id, _, _ in found) - whole)
+
+    def _min_version(self, table_id: int) -> int:
+        found: list[Any] = self._execute(
+            "SELECT version FROM min_versions WHERE table_id = ?", (table_id,)
+        ).fetchall()
+        return int(found[0][0]) if found else 1

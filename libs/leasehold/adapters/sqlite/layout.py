@@ -1,7 +1,7 @@
 """The file of a node's store: its layout, how a connection to it is opened, who may write it.
 
 Statement text is made from integer ids alone and values are always bound, so no name or value of
-a user ever becomes SQL.
+a user ever becomes SQL; but for a column's default, which SQLite takes as a literal alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -89,7 +89,27 @@ CREATE TABLE IF NOT EXISTS access (
     kind INTEGER NOT NULL, first INTEGER NOT NULL, second INTEGER NOT NULL, body BLOB NOT NULL,
     PRIMARY KEY (kind, first, second)) WITHOUT ROWID
 """
-CHANGED: Final = "UPDATE position SET catalog = catalog + 1"
+# Which table each of the newest changes of the catalog was of (0: roles and privileges), so that a
+# reader who knows the one before need not read all of it; made as the one above. An earlier program
+# counts its changes and writes none of these down: where one is missing, all is read.
+CATALOG_CHANGES: Final = """
+CREATE TABLE IF NOT EXISTS catalog_changes (
+    changes INTEGER PRIMARY KEY, table_id INTEGER NOT NULL)
+"""
+OF_ACCESS: Final = 0
+CHANGES_KEPT: Final = 1_000
+_CHANGED: Final = "UPDATE position SET catalog = catalog + 1"
+_NOTE_CHANGE: Final = "INSERT INTO catalog_changes SELECT catalog, ? FROM position"
+_FORGET_CHANGES: Final = (
+    "DELETE FROM catalog_changes WHERE changes <= (SELECT catalog - ? FROM position)"
+)
+
+
+def count_change(connection: apsw.Connection, table_id: int) -> None:
+    """Count a change of the catalog, which is of that table."""
+    connection.execute(_CHANGED)
+    connection.execute(_NOTE_CHANGE, (table_id,))
+    connection.execute(_FORGET_CHANGES, (CHANGES_KEPT,))
 
 
 ASIDE: Final = "aside"
@@ -133,19 +153,16 @@ def history_tables(connection: apsw.Connection) -> tuple[int, ...]:
 
 
 def make_past(connection: apsw.Connection, table_id: int) -> None:
-    """Create what a table's old images need and the file lacks: a place for each of its columns.
-
-    The key's index has a name of its own each time: one of a table that was set aside may be there
-    still."""
+    """Create what a table's old images need and the file lacks: a place for each of its columns,
+    and a way to them by key. That is part of the table: of each statement that makes something
+    SQLite looks through all of the file's schema."""
     name, source = history_name(table_id), table_name(table_id)
     there, wanted = physical_columns(connection, name), physical_columns(connection, source)
     if not there:
-        number = connection.pragma("schema_version")
-        connection.execute(
-            f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {', '.join(wanted)})",
-        )
         key = ", ".join(primary_key_of(connection, source))
-        connection.execute(f"CREATE INDEX {name}_by_key_{number} ON {name} ({key})")
+        connection.execute(
+            f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {', '.join(wanted)}, UNIQUE ({key}, id))"
+        )
         return
     for column in wanted:
         if column not in there:
@@ -168,6 +185,11 @@ def make_physical(connection: apsw.Connection, descriptor: Descriptor) -> None:
     name = table_name(descriptor.table_id)
     there = physical_columns(connection, name)
     columns = [column_name(c.element_id) for c in descriptor.columns]
+    at_once = {
+        column_name(c.element_id): c.missing.value
+        for c in descriptor.columns
+        if c.missing is not None and c.missing.at_once
+    }
     locks = [f"{lock_name(lock)} INTEGER" for lock in descriptor.locks]
     keys = descriptor.key_columns
     if not there:
@@ -185,7 +207,9 @@ def make_physical(connection: apsw.Connection, descriptor: Descriptor) -> None:
             )
     else:
         for column in [*columns, *locks]:
-            if column.split()[0] not in there:
+            if column in at_once and column not in there:
+                _add_with_value(connection, name, column, at_once[column])
+            elif column.split()[0] not in there:
                 connection.execute(f"ALTER TABLE {name} ADD COLUMN {column}")
     for index in descriptor.indexes:
         if index.state in DELETED:
@@ -196,6 +220,19 @@ def make_physical(connection: apsw.Connection, descriptor: Descriptor) -> None:
                 f"CREATE TABLE IF NOT EXISTS {entries_name(descriptor.table_id, index.element_id)}"
                 f" ({', '.join(shown)}, PRIMARY KEY ({', '.join(parts)})) WITHOUT ROWID"
             )
+
+
+def _add_with_value(connection: apsw.Connection, name: str, column: str, value: Any) -> None:
+    """Add a column of which every row that is there has the value: by SQLite's own default, which a
+    row that was written before it shows, without touching any. ⚠ Not every float is what its text
+    is read as; the rows get such a one one by one."""
+    literal = apsw.format_sql_value(value)
+    found = connection.execute(f"SELECT {literal}").get
+    if type(found) is type(value) and repr(found) == repr(value):
+        connection.execute(f"ALTER TABLE {name} ADD COLUMN {column} DEFAULT {literal}")
+        return
+    connection.execute(f"ALTER TABLE {name} ADD COLUMN {column}")
+    connection.execute(f"UPDATE {name} SET {column} = ?", (value,))  # noqa: S608 - integer ids
 
 
 def set_aside(connection: apsw.Connection, table_id: int, lsn: int) -> None:
@@ -277,6 +314,7 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
             connection.execute(added)
     connection.execute(ATTEMPTS)
     connection.execute(ACCESS)
+    connection.execute(CATALOG_CHANGES)
 
 
 class WriterLock:

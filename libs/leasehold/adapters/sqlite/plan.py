@@ -159,10 +159,11 @@ class WritePlan(ReadPlan):
             f"INSERT INTO {self.past} (id, {shown})"
             f" SELECT ?, {shown} FROM {self.name} WHERE {self.where_key} AND lsn < ?"
         )
-        names = self.all_names
-        self.insert = (
-            f"INSERT INTO {self.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
-        )
+        # ⚠ A dead column may have a default of the file's own, which nobody is to keep.
+        dead = tuple(map(column_name, sorted(known.difference(self.ids))))
+        names = (*self.all_names, *dead)
+        values = (*"?" * len(self.all_names), *("NULL",) * len(dead))
+        self.insert = f"INSERT INTO {self.name} ({', '.join(names)}) VALUES ({', '.join(values)})"
         self.entries = {
             index.element_id: EntriesPlan(descriptor, index)
             for index in descriptor.indexes

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import marshal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -38,6 +39,12 @@ from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import Prepared
 
 BATCH_ROWS: Final = 256
+FETCH_BYTES_MAX: Final = 1 << 20
+"""Of texts and bytes in the rows of one fetch, about: it ends with the row that reaches them."""
+FIRST_ROWS: Final = 4
+"""Of a fetch, by whose size it is decided how many more are taken at once."""
+STEP_ROWS_MAX: Final = 16
+"""Taken at once: so many are too large at most before it is known."""
 _VALUE_BYTES: Final = 16  # of a row's value beside its text or bytes
 ROW_BYTES: Final = 64
 """Of a row that is kept, beside its values."""
@@ -154,6 +161,49 @@ def emitted_rows(
     )
 
 
+class Part(NamedTuple):
+    """The next rows of a query, and the error that comes in the place of the one behind them.
+    `more`: there may be rows behind these, which are as many as were asked for, or as large as a
+    fetch may be."""
+
+    rows: list[tuple[Any, ...]]
+    error: Exception | None
+    more: bool
+
+
+def bytes_of(rows: Iterable[Sequence[Any]]) -> int:
+    """Return how many characters and bytes the values of rows have."""
+    size = 0
+    for row in rows:
+        for value in row:
+            if type(value) is str or type(value) is bytes:
+                size += len(value)
+    return size
+
+
+def take_rows(cursor: Iterator[Any], rows: list[Any], rows_max: int) -> bool:
+    """Add the next rows of `cursor`, at most `rows_max` and about FETCH_BYTES_MAX; where an error
+    comes, those before it are in `rows`. Return whether there may be more.
+
+    How large a row is shows when it is there. So a few are taken at first, then no more at once
+    than have room if they are as those before.
+    """
+    wanted, size = FIRST_ROWS, 0
+    while len(rows) < rows_max:
+        begin = len(rows)
+        wanted = min(wanted, rows_max - begin)
+        rows.extend(islice(cursor, wanted))
+        if len(rows) < begin + wanted:
+            return False
+        size_of_part = len(marshal.dumps(rows[begin:]))  # a quarter of the time of looking at each
+        size += size_of_part
+        if size >= FETCH_BYTES_MAX:
+            return True
+        room = (FETCH_BYTES_MAX - size) * wanted // (size_of_part + 1)
+        wanted = max(1, min(STEP_ROWS_MAX, room))
+    return True
+
+
 class Rows:
     """Rows in batches, so that a slow reader holds no more than one. Close it, or read to the
     end."""
@@ -243,51 +293,51 @@ class Rows:
     def fetch(self, rows_max: int = BATCH_ROWS) -> list[tuple[Any, ...]]:
         """Return the next rows, [] at the end. Raises what comes in the place of the first of
         them."""
-        rows, error = self.fetch_part(rows_max)
+        rows, error, _ = self.fetch_part(rows_max)
         if error is not None:
             raise error
         return rows
 
-    def fetch_part(
-        self, rows_max: int = BATCH_ROWS
-    ) -> tuple[list[tuple[Any, ...]], Exception | None]:
-        """Return the next rows, and the error that comes in the place of the one behind them."""
+    def fetch_part(self, rows_max: int = BATCH_ROWS) -> Part:
+        """Return the next rows, fewer than `rows_max` also where they are large."""
         if self._ready is not None:
             found, self._ready = self._ready[:rows_max], self._ready[rows_max:]
-            if len(found) < rows_max:
+            more = len(found) == rows_max
+            if not more:
                 self.close()
-            return found, self._ends_with if len(found) < rows_max else None
+            return Part(found, None if more else self._ends_with, more)
         if self._cursor is None:
-            return [], None
+            return Part([], None, more=False)
         rows: list[tuple[Any, ...]] = []
         failure: Exception | None = None
+        more = False
         try:
             self._execute()
-            self._take(rows, rows_max)
+            more = self._take(rows, rows_max)
             self._count(rows)
         except Exception as error:  # noqa: BLE001 - it is handed over
-            failure = self._reason(error)
-            self.close()
+            failure, more = self._reason(error), False
         except BaseException:
             self.close()
             raise
-        if len(rows) < rows_max:
+        if not more:
             self.close()
-        return rows if self.shown is None else self.shown(rows), failure
+        return Part(rows if self.shown is None else self.shown(rows), failure, more)
 
-    def _take(self, rows: list[tuple[Any, ...]], rows_max: int) -> None:
-        """Add the next rows to `rows`; where an error comes, those before it are in it."""
+    def _take(self, rows: list[tuple[Any, ...]], rows_max: int) -> bool:
+        """Add the next rows to `rows`; where an error comes, those before it are in it. Return
+        whether there may be more."""
         assert self._cursor is not None
         if self._budget is None:
-            rows.extend(islice(self._cursor, rows_max))
-            return
+            return take_rows(self._cursor, rows, rows_max)
         with spending(self._budget):
-            rows.extend(islice(self._cursor, rows_max))
+            more = take_rows(self._cursor, rows, rows_max)
         try:
             self._raise_failure()
         except Exception:
             rows.clear()  # results of an aggregate that has failed
             raise
+        return more
 
     def _count(self, rows: list[tuple[Any, ...]]) -> None:
         limits = self._limits
@@ -295,11 +345,7 @@ class Rows:
         if limits.rows_max is not None and self._rows > limits.rows_max:
             raise RequestTooLarge(f"the result has more than {limits.rows_max} rows: add a LIMIT")
         if limits.bytes_max is not None:
-            for row in rows:
-                self._bytes += _VALUE_BYTES * len(row)
-                for value in row:
-                    if type(value) is str or type(value) is bytes:
-                        self._bytes += len(value)
+            self._bytes += _VALUE_BYTES * sum(map(len, rows)) + bytes_of(rows)
             if self._bytes > limits.bytes_max:
                 raise RequestTooLarge(
                     f"the result has more than {limits.bytes_max} bytes: add a LIMIT"
@@ -322,11 +368,10 @@ class Rows:
         try:
             more = True
             while more:
-                part, error = self.fetch_part()
+                part, error, more = self.fetch_part()
                 for row in part:
                     budget.hold(ROW_BYTES + size_of(row))
                 rows += part
-                more = error is None and len(part) == BATCH_ROWS
             if error is not None and (whole or isinstance(error, _ENDING)):
                 raise error
         except BaseException:

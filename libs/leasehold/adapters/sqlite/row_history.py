@@ -46,6 +46,10 @@ ON CONFLICT (table_id) DO UPDATE SET floor_lsn = ?2, written_lsn = ?2
 """
 
 
+LOOKED_AT_MAX: Final = 32
+"""Tables that a step looks at where it finds nothing to do."""
+
+
 class RowHistory:
     """The history as the writer keeps it. `keeps` says whether old images are kept at all;
     `written` holds table id → LSN of its last write, of this transaction."""
@@ -60,7 +64,10 @@ class RowHistory:
             if connection.execute(holes).get:
                 self._give_up()
         self.keeps = kept_from(connection) is not None
-        self._more = self.keeps
+        # Tables that may have old images, and of these the ones that are yet to be looked at for
+        # images below the floor.
+        self._filled = set(history_tables(connection)) if self.keeps else set()
+        self._due: list[int] = list(self._filled)
 
     def keep(self, on: bool) -> None:
         """Switch the history on or off, outside a transaction. What is kept begins with the LSN at
@@ -75,7 +82,8 @@ class RowHistory:
             else:
                 self._give_up()
         self.keeps = on
-        self._more = on
+        self._filled = set()
+        self._due = []
 
     def _give_up(self) -> None:
         for table_id in history_tables(self._connection):
@@ -112,6 +120,10 @@ class RowHistory:
         self.written.pop(table_id, None)
         self._connection.execute("DELETE FROM row_history WHERE table_id = ?", (table_id,))
 
+    def lose(self, table_id: int) -> None:
+        """Take it that the place of a table's old images goes."""
+        self._filled.discard(table_id)
+
     def put_times(self, times: Sequence[tuple[int, int]]) -> None:
         self._connection.executemany("INSERT INTO commit_times VALUES (?, ?)", times)
 
@@ -122,7 +134,7 @@ class RowHistory:
         self._connection.execute("UPDATE rows_kept SET from_lsn = max(from_lsn, ?)", (lsn,))
         self._connection.execute("DELETE FROM commit_times")
         self._connection.execute("INSERT INTO commit_times VALUES (?, ?)", (lsn, time_us))
-        self._more = True
+        self._due = list(self._filled)
 
     def collect(self, before_us: int, newest_lsn: int) -> bool:
         """Raise the floor to the last commit before that time, and return whether it has risen.
@@ -137,7 +149,7 @@ class RowHistory:
                 " (SELECT max(lsn) FROM commit_times WHERE lsn <= ?)",
                 (until,),
             )
-            self._more = True
+            self._due = list(self._filled)
         return until > floor
 
     def commit(self, lsn: int) -> None:
@@ -147,6 +159,7 @@ class RowHistory:
         self._connection.execute("UPDATE rows_kept SET until_lsn = ?", (lsn,))
         if self.written:
             self._connection.executemany(_WRITTEN, self.written.items())
+            self._filled.update(self.written)
             self.written = {}
 
     def rollback(self) -> None:
@@ -167,22 +180,30 @@ class RowHistory:
     def step(self, rows_max: int) -> bool:
         """Take some images below the floor out of the file, outside a transaction; returns whether
         there are more. After the floor has risen there may be some again."""
-        if not self._more:
+        floor = kept_from(self._connection) if self._due else None
+        if floor is None:
             return False
-        floor = kept_from(self._connection)
-        if floor is not None:
-            below = genid(floor + 1, 0)
-            for table_id in history_tables(self._connection):
-                name = history_name(table_id)
-                with self._connection:
-                    self._connection.execute(
-                        f"DELETE FROM {name} WHERE id IN"
-                        f" (SELECT id FROM {name} WHERE id < ? ORDER BY id LIMIT ?)",
-                        (below, rows_max),
-                    )
-                if self._connection.changes() > 0:
+        below = genid(floor + 1, 0)
+        with self._connection:
+            for _ in range(min(LOOKED_AT_MAX, len(self._due))):
+                table_id = self._due[-1]
+                if table_id in self._filled and self._collect(table_id, below, rows_max):
                     return True
-        self._more = False
+                self._due.pop()
+        return bool(self._due)
+
+    def _collect(self, table_id: int, below: int, rows_max: int) -> bool:
+        """Take images of a table out of the file, and return whether there may be more below."""
+        name = history_name(table_id)
+        self._connection.execute(
+            f"DELETE FROM {name} WHERE id IN (SELECT id FROM {name} WHERE id < ? ORDER BY id LIMIT"
+            " ?)",
+            (below, rows_max),
+        )
+        if self._connection.changes() > 0:
+            return True
+        if not self._connection.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchall():
+            self._filled.discard(table_id)
         return False
 
 

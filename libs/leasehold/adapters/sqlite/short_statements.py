@@ -4,13 +4,14 @@ and runs queries among them there."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import apsw
 
 from leasehold.adapters.sqlite.explain import query_plan
-from leasehold.adapters.sqlite.query import translate_error
+from leasehold.adapters.sqlite.query import FIRST_ROWS, take_rows, translate_error
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.statement_functions import install
 from leasehold.model.errors import LeaseholdError
@@ -72,7 +73,11 @@ def brief_rows(
     rows: list[Any] = []
     try:
         bindings = (*parameters, *emitted.constants)[: emitted.highest]
-        rows.extend(reader.execute(emitted.text, bindings))  # those before an error are in it then
+        found = reader.execute(emitted.text, bindings)
+        rows.extend(islice(found, FIRST_ROWS))  # those before an error are in it then
+        if len(rows) == FIRST_ROWS and take_rows(found, rows, rows_max + 1):
+            reader.execute("").fetchall()  # the statement is over, and its snapshot with it
+            return None
     except apsw.InterruptError:
         return None
     except apsw.Error as error:

@@ -7,21 +7,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 import apsw
 
-from leasehold.adapters.sqlite.access import read_access
 from leasehold.adapters.sqlite.as_of import SqlitePast, match_of, range_of
-from leasehold.adapters.sqlite.catalog import (
-    DecodedDescriptors,
-    read_catalog,
-    read_min_versions,
-    read_position,
-)
+from leasehold.adapters.sqlite.catalog import read_catalog, read_position
 from leasehold.adapters.sqlite.history import collected_elements, history_floor
 from leasehold.adapters.sqlite.layout import connect
 from leasehold.adapters.sqlite.plan import EntriesPlan, ReadPlan, entry_key
+from leasehold.adapters.sqlite.read_catalog import CatalogReader, ReadCatalog
 from leasehold.adapters.sqlite.row_history import kept_from, lsn_at
 from leasehold.adapters.sqlite.statement_memory import StatementMemory, give_memory
 from leasehold.catalog.access import Access
@@ -39,17 +34,6 @@ PLANS_KEPT_MAX: Final = 1_000
 INSTALLED_CHARACTERS_MAX: Final = 16 * 1024
 STEPS_BETWEEN_LOOKS: Final = 2_000
 _POSITION: Final = "SELECT lsn, catalog FROM position"
-
-
-class ReadCatalog(NamedTuple):
-    """Newest descriptors by every name they have, min versions, and who may do what, as of one
-    count of changes."""
-
-    changes: int
-    newest: dict[str, Descriptor]
-    versions: dict[int, tuple[Descriptor, ...]]
-    min_versions: dict[int, int]
-    access: Access
 
 
 class Watch:
@@ -114,8 +98,7 @@ class Readers:
         self.memory = memory
         self._idle: deque[Reader] = deque()
         self._closed = False
-        self._catalog: ReadCatalog | None = None  # the one that was read last
-        self._decoded = DecodedDescriptors()
+        self._catalogs = CatalogReader()
 
     def open_snapshot(self, *, alone: bool = False, brief: bool = False) -> SqliteSnapshot:
         """Open a read snapshot of what is committed now; any thread may call this. With `alone` its
@@ -143,7 +126,7 @@ class Readers:
         None: what was read of the catalog before is not what that snapshot has, or `key_of` raises
         with it, or nothing was read yet. Open a snapshot then.
         """
-        catalog = self._catalog
+        catalog = self._catalogs.newest
         descriptor = None if catalog is None else catalog.newest.get(table)
         if catalog is None or descriptor is None:
             return None
@@ -175,16 +158,7 @@ class Readers:
         Cached by the count of catalog changes, which is part of the same snapshot: equal counts
         mean equal catalogs, so nothing is decoded twice.
         """
-        found = self._catalog
-        if found is None or found.changes != count:
-            versions: dict[int, tuple[Descriptor, ...]] = {}
-            for table_id, descriptor in self._decoded.read(connection):
-                versions[table_id] = (*versions.get(table_id, ()), descriptor)
-            newest = {name: kept[-1] for kept in versions.values() for name in kept[-1].names}
-            access = Access.load(*read_access(connection))
-            found = ReadCatalog(count, newest, versions, read_min_versions(connection), access)
-            self._catalog = found
-        return found
+        return self._catalogs.at(count, connection)
 
     def close(self) -> None:
         self._closed = True

@@ -51,7 +51,7 @@ from leasehold.adapters.sqlite.statement_memory import (
 from leasehold.adapters.sqlite.written_since import gone_from, written_in
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
-from leasehold.model.budget import Budget
+from leasehold.model.budget import Budget, RangeLooks
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.keys import Key
@@ -118,14 +118,16 @@ class SqliteStore:
         self._past = RowHistory(self._connection)
         # By identity, which is one look-up; a plan holds its descriptor, so no id comes twice.
         self._plans: dict[int, WritePlan] = {}
+        self._plans_of: dict[int, list[int]] = {}  # those of each table
         self._open = False
         self._savepoints = 0
-        self._schema_touched = False
+        self._touched: set[int] = set()  # tables whose versions this transaction has changed
+        self._look_aside = False  # it has set something aside
         self._look_again = False  # more of what is dead may go now
         self._readers = Readers(self.path, cache_mb=min(cache_mb, CACHE_MB), memory=self.memory)
         self._checker = Checker(self._readers)
-        self._removal = Removal(self._connection, self._tables)
-        self._removal.look()
+        self._removal = Removal(self._connection, self._tables, self._past.lose)
+        self._removal.look_at_all()
         self._ranges = RangeBackfills(self._connection, self.path, direct_rows_max)
         self._ranges_touched = False
 
@@ -155,9 +157,15 @@ class SqliteStore:
         self._past.commit(position.lsn)
         self._execute("COMMIT")
         self._open = False
-        if self._schema_touched or self._look_again:
-            self._removal.look()
-        self._schema_touched = self._look_again = self._ranges_touched = False
+        if self._touched:
+            self._removal.look(self._touched)
+            self._touched = set()
+        if self._look_aside:
+            self._removal.look_aside()
+        if self._look_again:
+            self._removal.look_again()
+        self._look_aside = self._look_again = False
+        self._ranges_touched = False
 
     def remove_dead(self, rows_max: int) -> bool:
         assert not self._open, "a transaction is open"
@@ -166,8 +174,8 @@ class SqliteStore:
     def keep_rows(self, on: bool) -> None:
         assert not self._open, "a transaction is open"
         self._past.keep(on)
-        self._plans.clear()
-        self._removal.look()
+        self._clear_plans()
+        self._removal.look_at_all()
 
     def rollback(self) -> None:
         assert self._open, "no transaction is open"
@@ -177,7 +185,8 @@ class SqliteStore:
         self._open = False
         self._savepoints = 0
         self._forget_plans()
-        self._schema_touched = False
+        self._touched = set()
+        self._look_aside = self._look_again = False
         self._forget_ranges()
 
     def savepoint(self) -> None:
@@ -207,8 +216,12 @@ class SqliteStore:
             self._ranges.look()
 
     def _forget_plans(self) -> None:
-        if self._schema_touched:
-            self._plans.clear()
+        if self._touched:
+            self._clear_plans()
+
+    def _clear_plans(self) -> None:
+        self._plans.clear()
+        self._plans_of.clear()
 
     def _forget_ranges(self) -> None:
         if self._ranges_touched:
@@ -224,25 +237,27 @@ class SqliteStore:
         return self._tables.catalog()
 
     def prepare(self, descriptor: Descriptor) -> None:
-        self._touch_schema()
+        self._touch(descriptor.table_id)
         make_physical(self._connection, descriptor)
         if self._past.keeps:
             make_past(self._connection, descriptor.table_id)
 
     def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
-        self._touch_schema()
+        self._touch(table_id)
         self._tables.put_descriptor(table_id, version, body)
 
     def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
-        self._touch_schema()
+        self._touch(table_id)
+        self._look_again = True  # the floor of what is kept may rise
         self._tables.collect_descriptor(table_id, version, until_lsn)
 
     def put_min_version(self, table_id: int, version: int) -> None:
-        self._touch_schema()
+        self._touch(table_id)
         self._tables.put_min_version(table_id, version)
 
     def forget_table(self, table_id: int) -> None:
-        self._touch_schema()
+        self._touch(table_id)
+        self._look_again = True  # as above
         self._tables.forget_table(table_id)
         self._past.forget(table_id)
 
@@ -262,10 +277,12 @@ class SqliteStore:
         assert self._open, "no transaction is open"
         self._tables.access.put(write, next_role_id)
 
-    def _touch_schema(self) -> None:
+    def _touch(self, table_id: int) -> None:
+        """Note that what is known of a table changes."""
         assert self._open, "no transaction is open"
-        self._schema_touched = True
-        self._plans.clear()
+        self._touched.add(table_id)
+        for plan in self._plans_of.pop(table_id, ()):
+            del self._plans[plan]
 
     def _plan(self, descriptor: Descriptor) -> WritePlan:
         plan = self._plans.get(id(descriptor))
@@ -283,11 +300,12 @@ class SqliteStore:
         # and an image must not depend on how far the master has come with that.
         live = sorted(known - self._tables.dead_elements(descriptor.table_id))
         if len(self._plans) >= PLANS_KEPT_MAX:
-            self._plans.clear()
+            self._clear_plans()
         plan = WritePlan(descriptor, live, known, there)
         for entries_plan in plan.entries.values():
             entries_plan.install(self._connection)
         self._plans[id(descriptor)] = plan
+        self._plans_of.setdefault(descriptor.table_id, []).append(id(descriptor))
         return plan
 
     # ------------------------------------------------------------ rows
@@ -414,7 +432,8 @@ class SqliteStore:
         )
 
     def truncate(self, table_id: int, lsn: int) -> None:
-        self._touch_schema()
+        self._touch(table_id)
+        self._look_aside = True
         self._ranges.truncated(table_id)
         set_aside(self._connection, table_id, lsn)
         self._counts.add(table_id, -self._counts.rows(table_id))
@@ -508,7 +527,7 @@ class SqliteStore:
 
     def collect_rows(self, before_us: int, newest_lsn: int) -> None:
         if self._past.keeps and self._past.collect(before_us, newest_lsn):
-            self._look_again = self._look_again or self._removal.waits
+            self._look_again = True
 
     def kept_from(self, table_id: int) -> int | None:
         floor = kept_from(self._connection)
@@ -518,14 +537,14 @@ class SqliteStore:
         return self._past.last_write(table_id)
 
     def written_in(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None:
-        return written_in(self._connection, self._plan(descriptor), index_id, part, lsn)
+        return written_in(self._connection, self._plan(descriptor), index_id, part, lsn, looks)
 
     def gone_from(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None:
-        return gone_from(self._connection, self._plan(descriptor), index_id, part, lsn)
+        return gone_from(self._connection, self._plan(descriptor), index_id, part, lsn, looks)
 
     # ------------------------------------------------------------ readers and checks
 

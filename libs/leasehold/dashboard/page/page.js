@@ -128,12 +128,13 @@ function way(one) {
   return " · past its point of no return";
 }
 
-function jobs(list) {
+function jobs(list, endedInAll) {
   if (!list.length) return [empty("No schema change yet. Try ", 'leasehold ddl "CREATE INDEX … ON …"')];
   const running = list.filter((one) => !ENDED.includes(one.status));
   const ended = list.filter((one) => ENDED.includes(one.status)).reverse();
   const shown = [...running, ...ended].slice(0, JOBS_SHOWN).map(job);
-  if (list.length > JOBS_SHOWN) shown.push(empty(`… and ${list.length - JOBS_SHOWN} older ones (leasehold jobs)`));
+  const more = running.length + endedInAll - shown.length;
+  if (more > 0) shown.push(empty(`… and ${count(more)} more (leasehold jobs --all)`));
   return shown;
 }
 
@@ -172,7 +173,8 @@ function holder(one) {
 function tables(state) {
   if (!state.tables.length) return empty("No table yet. Try ", 'leasehold ddl "CREATE TABLE …"');
   const leases = new Map(state.leases.map((lease) => [lease.table_id, lease]));
-  return table("tables", ["table", ">version", "elements on their way", "leases", ">row images kept"],
+  const more = state.tables_there - state.tables.length;
+  const shown = table("tables", ["table", ">version", "elements on their way", "leases", ">row images kept"],
     state.tables.map((one) => {
       const elements = [...one.columns, ...one.indexes, ...one.checks, ...one.foreign_keys, ...one.locks];
       const moving = elements.filter((element) => element.state !== "public");
@@ -187,6 +189,7 @@ function tables(state) {
         count(one.rows_about),
       ];
     }));
+  return make("div", {}, shown, more > 0 ? empty(`… and ${count(more)} more (leasehold versions)`) : null);
 }
 
 function events(state) {
@@ -231,7 +234,7 @@ function draw(state) {
     .concat(state.gaps.map((gap) => `Not all is known: ${gap}. What is shown here is incomplete.`)).join("\n"));
   tiles(state);
   chart(state.rates.last_minute);
-  at("jobs").replaceChildren(...jobs(state.jobs));
+  at("jobs").replaceChildren(...jobs(state.jobs, state.jobs_ended));
   at("nodes").replaceChildren(nodes(state));
   at("tables").replaceChildren(tables(state));
   at("events").replaceChildren(events(state));

@@ -5,7 +5,7 @@ One thread steps the holder: ``step(event, now_ns)`` gives commands for the ledg
 at a time, the next chosen from what is the case then, so no queue of outdated ones can form.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from leasehold.lease.agent.events import (
     Acknowledge,
@@ -67,6 +67,7 @@ class Holder:
         self._resting: dict[int, int] = {}  # table → when to hold a lease on it again
         self._leaving: dict[Lease, HeldLease] = {}  # to release, in this order
         self._waiters = Waiters(self._limits.waiters_max)
+        self._unserved = False  # some could not be served when it was their turn
         self._in_flight: Command | None = None
         self._draining = False
 
@@ -120,8 +121,8 @@ class Holder:
                 self._drain(effects)
             case _:
                 pass  # Idle, TimePassed: what they bring is looked for below
-        if self._waiters and now_ns < self.leases.valid_until_ns:
-            self._wake_served(effects)
+        if self._waiters:
+            self._serve(event, now_ns, effects)
         self._collect_idle()
         for table in [t for t, at_ns in self._resting.items() if now_ns >= at_ns]:
             self._ask_for(Lease(table, self._known[table]))
@@ -205,7 +206,7 @@ class Holder:
             self._missing.pop(lease.id, None)
             if not self._acquiring(lease):
                 self._wanted.pop(lease.id, None)
-        for wanted in [wanted for wanted in self._waiters.wanted() if wanted.table == table]:
+        for wanted in self._waiters.wanted_of(table):
             effects += self._waiters.send_away(wanted, RefusalReason.UNKNOWN_TABLE)
 
     def _want(self, want: Want, effects: list[Effect]) -> None:
@@ -225,9 +226,28 @@ class Holder:
             self._waiters.add(Lease(want.table, version), want.token)
             self._ask_for(Lease(want.table, version or known))
 
-    def _wake_served(self, effects: list[Effect]) -> None:
+    def _serve(self, event: Event, now_ns: int, effects: list[Effect]) -> None:
+        """Wake those who can have what they wait for since `event`: those of the table that it is
+        of, else all. An agent that begins wants a lease on each table of thousands."""
+        if now_ns >= self.leases.valid_until_ns:
+            self._unserved = True
+            return
+        match event:
+            case (
+                VersionKnown(table=table)
+                | TableGone(table=table)
+                | Want(table=table)
+                | Answered(reply=Granted(table=table))
+            ) if not self._unserved:
+                wanted = self._waiters.wanted_of(table)
+            case _:
+                wanted = list(self._waiters.wanted())
+        self._unserved = False
+        self._wake_served(wanted, effects)
+
+    def _wake_served(self, waited_for: Iterable[Lease], effects: list[Effect]) -> None:
         leases = self.leases
-        for wanted in list(self._waiters.wanted()):
+        for wanted in waited_for:
             lease = leases.find(wanted) if wanted.version else leases.newest.get(wanted.table)
             if lease is not None and lease.status in (LeaseStatus.HELD, LeaseStatus.UNLEASED):
                 effects += self._waiters.serve(wanted, lease)

@@ -17,6 +17,7 @@ class Waiters:
     def __init__(self, waiters_max: int) -> None:
         self._waiters_max = waiters_max
         self._tokens: dict[Lease, list[int]] = {}
+        self._of_table: dict[int, dict[Lease, None]] = {}
         self._number = 0
 
     @property
@@ -32,7 +33,12 @@ class Waiters:
     def wanted(self) -> KeysView[Lease]:
         return self._tokens.keys()
 
+    def wanted_of(self, table: int) -> list[Lease]:
+        """Return what is waited for of one table."""
+        return list(self._of_table.get(table, ()))
+
     def add(self, wanted: Lease, token: int) -> None:
+        self._of_table.setdefault(wanted.table, {})[wanted] = None
         self._tokens.setdefault(wanted, []).append(token)
         self._number += 1
 
@@ -52,5 +58,9 @@ class Waiters:
 
     def _pop(self, wanted: Lease) -> list[int]:
         tokens = self._tokens.pop(wanted, [])
+        of_table = self._of_table.get(wanted.table, {})
+        of_table.pop(wanted, None)
+        if not of_table:
+            self._of_table.pop(wanted.table, None)
         self._number -= len(tokens)
         return tokens

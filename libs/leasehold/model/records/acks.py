@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.model.keys import Key
 
@@ -60,6 +60,10 @@ class AccessReport(NamedTuple):
     node: str
     words: str
     sent_us: int
+
+
+ROLES_CHECKED: Final = 0
+"""`table_id` of a CheckReport on roles, memberships and privileges; no table's."""
 
 
 class CheckReport(NamedTuple):

@@ -42,7 +42,7 @@ def copy_out_form(source: CopySource, zone: ZoneInfo) -> ResultForm:
     shows = [text_of(column.type, zone) for column in columns]
 
     def row(values: Sequence[Any]) -> bytes:
-        pairs = zip(shows, values, strict=True)
+        pairs = zip(shows, values if shows else (), strict=True)
         return backend.copy_data(write([None if v is None else show(v) for show, v in pairs]))
 
     return ResultForm(begins, row, lambda: backend.COPY_DONE, copies=True)
@@ -57,7 +57,7 @@ def _binary(source: CopySource, zone: ZoneInfo) -> tuple[Row, Callable[[], bytes
         return before.pop() if before else b""
 
     def row(values: Sequence[Any]) -> bytes:
-        pairs = zip(encoders, values, strict=True)
+        pairs = zip(encoders, values if encoders else (), strict=True)
         body = b"".join([NULL if v is None else encode(v) for encode, v in pairs])
         return backend.copy_data(header() + count + body)
 

@@ -23,10 +23,16 @@ COPY_ROLE: Final = "copy"
 READERS_MAX: Final = 10_000
 
 
-def copy_name(node: str) -> str:
-    """Return the name by which the node acknowledges for copies of its store: no node's has a
-    slash."""
-    return f"{node}/copy"
+def copy_name(node: str, taker: str = "") -> str:
+    """Return the name by which the node acknowledges for the copy of its store that `taker` takes,
+    "" = a node of an earlier release, which doesn't say its name. No node's has a slash."""
+    return f"{node}/copy/{taker}" if taker else f"{node}/copy"
+
+
+def copy_parts(name: str) -> tuple[str, str]:
+    """Return the node whose store is copied, and who takes it, from their `copy_name`."""
+    node, _, taker = name.partition("/copy")
+    return node, taker.removeprefix("/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -532,7 +532,7 @@ class Batch:
 
 def rights_of(request: ChangeRequest, catalog: Catalog, own: int) -> Rights | None:
     """Return what the requester may do, None: everything. `own`: see `Rights`. Raises
-    InvalidPrincipal (28000), InsufficientPrivilege (42501)."""
+    NotAuthentic (28000), InsufficientPrivilege (42501)."""
     if not request.principal and not request.as_role:
         return None
     actor = catalog.access.actor_of(request.principal, request.as_role)

@@ -90,6 +90,7 @@ class Master:
         self._appended_ns = 0
         self.watch = CoherencyWatch(settings.coherency, now.mono_ns, position.longest_grant_ms)
         self.changes = changes
+        changes.all_know = self.watch.all_know
         self._merges = MergeReports(name, self.watch, store, position.offset)
         changes.coordinator.follow_ranges(self._merges)
         self.attempts = Attempts(position, spared)

@@ -53,7 +53,7 @@ class Release:
 def notices_of_versions(commit: Commit, lsn: int, catalog: Catalog) -> list[Effect]:
     """Return what agents without a store are told of new versions at once; `versions` tells it for
     good."""
-    jobs = catalog.jobs.values()
+    jobs = catalog.running.values()
     return [
         Send(Topic.NOTICES, 0, str(write.table_id).encode(), event, 0)
         for write in commit.catalog

@@ -210,7 +210,7 @@ class RequestDecider:
             batch.write_catalog(decision.writes, message, request, decision.answer)
 
     def _actor_of(self, request: ChangeRequest) -> int:
-        """Return the role whose rights the request has. Raises InvalidPrincipal,
+        """Return the role whose rights the request has. Raises NotAuthentic,
         InsufficientPrivilege."""
         return self._catalog.access.actor_of(request.principal, request.as_role)
 

@@ -16,6 +16,7 @@ from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Job
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
 from leasehold.model.errors import FeatureNotSupported
+from leasehold.model.ids import CHANGES_IN_PLACE
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import CheckReport, LeaseAck
@@ -93,6 +94,8 @@ class SchemaChanges:
         self._catalog = catalog
         self._is_empty = is_empty
         self._coherent: frozenset[str] | None = None
+        self.all_know: Callable[[int, int], bool] = lambda what, now_ns: True
+        """Whether all processes know something by now (`CoherencyWatch.all_know`)."""
         self._writes: deque[wanted.Write] = deque()
         self.coordinator = Coordinator(
             catalog, epoch, node, settings.coordinator, is_empty, rows_about, users
@@ -110,8 +113,9 @@ class SchemaChanges:
         assert request.sql is not None
         said = parse_statements(request.sql, request.time_zones)
         if any(isinstance(each.statement, Explain) for each in said):
-            return self._explain(said, request)
-        script = StatementBatch.on(self._catalog, actor=actor)
+            return self._explain(said, request, now)
+        in_place = self.all_know(CHANGES_IN_PLACE, now.mono_ns)
+        script = StatementBatch.on(self._catalog, actor=actor, in_place=in_place)
         context = self._context(request.id, now)
         answers: list[Mapping[str, Any]] = []
         for (statement, sql), count in join_alterations(said):
@@ -137,17 +141,18 @@ class SchemaChanges:
             return
         check_group(access, actor, STEER_JOBS, f"steer job {job_id} on table {job.table!r}")
 
-    def _explain(self, said: tuple[Said, ...], request: ChangeRequest) -> Decision:
+    def _explain(self, said: tuple[Said, ...], request: ChangeRequest, now: Now) -> Decision:
         statement = said[0].statement
         if len(said) > 1 or request.operations or not isinstance(statement, Explain):
             raise FeatureNotSupported(
                 "EXPLAIN changes nothing, so it stands alone in its request: without other"
                 " statements and without rows"
             )
-        return Decision((), {"plan": self._explained(statement)}, self._catalog)
+        in_place = self.all_know(CHANGES_IN_PLACE, now.mono_ns)
+        return Decision((), {"plan": self._explained(statement, in_place)}, self._catalog)
 
-    def _explained(self, statement: Explain) -> list[dict[str, Any]]:
-        planned: list[Plan] = [plan(statement.change, self._catalog)]
+    def _explained(self, statement: Explain, in_place: bool) -> list[dict[str, Any]]:
+        planned: list[Plan] = [plan(statement.change, self._catalog, in_place=in_place)]
         if isinstance(statement.change, CreateSequence):
             # With OWNED BY it is made at once, and a job of its owner's table follows.
             script = StatementBatch.on(self._catalog)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.model.budget import is_spending, spending_nothing
+from leasehold.model.budget import RangeLooks, is_spending, spending_nothing
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoreWriter
 from leasehold.model.records.log import Backfill, ChangeKind, Commit, RowChange, TableTruncated
@@ -202,11 +202,15 @@ class WriteBehind:
     def last_write(self, table_id: int) -> int:
         return self.settle().last_write(table_id)
 
-    def written_in(self, descriptor: Any, index_id: int, part: ReadRange, lsn: int) -> Key | None:
-        return self.settle().written_in(descriptor, index_id, part, lsn)
+    def written_in(
+        self, descriptor: Any, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
+    ) -> Key | None:
+        return self.settle().written_in(descriptor, index_id, part, lsn, looks)
 
-    def gone_from(self, descriptor: Any, index_id: int, part: ReadRange, lsn: int) -> Key | None:
-        return self.settle().gone_from(descriptor, index_id, part, lsn)
+    def gone_from(
+        self, descriptor: Any, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
+    ) -> Key | None:
+        return self.settle().gone_from(descriptor, index_id, part, lsn, looks)
 
 
 def _never() -> bool:

@@ -119,7 +119,6 @@ class Coordinator:
         self._step_work = StepWork(node, catalog, self._walk, work, is_empty)
         self._calls: dict[int, Sent] = {}  # by token
         self._token = 0
-        self._unended: list[int] | None = None
         self.ledger = LedgerSide(catalog, epoch, self._settings.ledger)
 
     def follow_ranges(self, ranges: RangeProgress) -> None:
@@ -153,7 +152,6 @@ class Coordinator:
             case Controlled(asked):
                 return [self._write_controlled(control(self._catalog, asked, now.wall_us))]
             case CatalogChanged(lsn):
-                self._unended = None
                 self._read_back(lsn, now)
                 effects += self._send_wanted(self.ledger.catalog_changed(now), now)
             case LedgerReplied(token, reply):
@@ -176,12 +174,10 @@ class Coordinator:
         )
 
     def _running(self) -> Iterator[Job]:
-        """Jobs that have not ended; found anew when the catalog has changed."""
-        if self._unended is None:
-            jobs = self._catalog.jobs.values()
-            self._unended = [job.job_id for job in jobs if not job.status.ended]
-        for job_id in self._unended:
-            yield self._catalog.jobs[job_id]
+        """Jobs that have not ended, by their ids."""
+        running = self._catalog.running
+        for job_id in sorted(running):
+            yield running[job_id]
 
     def _memory(self, job: Job) -> JobMemory:
         """What is remembered of a job where it stands now; elsewhere it counts no more."""
@@ -364,7 +360,7 @@ class Coordinator:
 
     def _fence(self, job: Job, now: Now) -> list[Effect]:
         """Write the fence (D5): everything from this commit on is at the step's version."""
-        ranged = self._step_work.find_ranged(job)
+        ranged = self._step_work.find_ranged(job, now)
         after = record_fenced(job, now.wall_us, self._walk.find_first(job), ranged)
         return self._write(job, after, *self._fences(job))
 

@@ -81,7 +81,8 @@ class LedgerSide:
         # None: not asked yet what the ledger has. `_asking`: an introduction is under way.
         self._known: set[int] | None = None
         self._asking = False
-        self._look_for_new = True  # the catalog has changed since tables were compared
+        self._changes = 0  # those of the catalog that have been looked at
+        self._unlike: set[int] = set()  # tables that the ledger and the log may not have alike
         self.epoch_lost = 0
 
     def knows(self, table_id: int) -> bool:
@@ -89,7 +90,7 @@ class LedgerSide:
 
     def forget(self, table_id: int) -> None:
         """The ledger says that it does not have the table after all."""
-        self._look_for_new = True
+        self._unlike.add(table_id)
         if self._known is not None:
             self._known.discard(table_id)
 
@@ -116,7 +117,6 @@ class LedgerSide:
         return wanted + self._introduce(now)
 
     def catalog_changed(self, now: Now) -> list[Wanted]:
-        self._look_for_new = True
         if self._catalog.ledger_run == self._recorded:
             return []
         self._recorded = self._catalog.ledger_run
@@ -193,19 +193,23 @@ class LedgerSide:
     def _introduce(self, now: Now) -> list[Wanted]:
         """A table is in the log first and in the ledger after: nobody can hold a lease on it
         before, and whoever asks for one meanwhile asks again."""
-        if not self._look_for_new or self._asking or self.trouble(now):
+        if self._asking or self.trouble(now):
             return []
         if self._known is None:
             self._asking = True
             return [Snapshot()]
-        leased = {t.table_id: t for t in self._catalog.leased_tables()}
-        gone = sorted(self._known - leased.keys())
+        catalog, known = self._catalog, self._known
+        self._unlike.update(catalog.changed_since(self._changes))
+        self._changes = catalog.changes
+        if not self._unlike:
+            return []
+        self._unlike = {t for t in self._unlike if catalog.leases(t) != (t in known)}
+        gone = self._unlike & known
         if gone:
             self._asking = True
-            return [DropTable(self._epoch, gone[0])]
-        new = [table for table_id, table in leased.items() if table_id not in self._known]
+            return [DropTable(self._epoch, min(gone))]
+        new = [catalog.newest(table_id) for table_id in sorted(self._unlike)]
         if not new:
-            self._look_for_new = False
             return []
         self._asking = True
         changes = tuple(Change(t.table_id, 0, t.version) for t in new[:TABLES_PER_CALL_MAX])
@@ -215,6 +219,8 @@ class LedgerSide:
         match reply:
             case SnapshotReport(tables=tables):
                 self._known = {table.table for table in tables}
+                self._unlike = self._known ^ {t.table_id for t in self._catalog.leased_tables()}
+                self._changes = self._catalog.changes
             case Dropped() if isinstance(command, DropTable) and self._known is not None:
                 self._known.discard(command.table)
             case Published() if isinstance(command, Publish) and self._known is not None:

@@ -36,10 +36,10 @@ class WorkSettings(NamedTuple):
 
 
 class RangeProgress(Protocol):
-    """How far nodes are with backfills by range. `known`: all of them know those."""
+    """How far nodes are with backfills by range. `known`: everybody who reads the log knows
+    those."""
 
-    @property
-    def known(self) -> bool: ...
+    def known(self, now_ns: int) -> bool: ...
     def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
         """Return who of the master and `nodes` has not merged all ranges that are in the log."""
         ...
@@ -48,7 +48,8 @@ class RangeProgress(Protocol):
 class NoRanges:
     """The progress while nobody says that he knows ranges."""
 
-    known = False
+    def known(self, now_ns: int) -> bool:
+        return False
 
     def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
         return ()
@@ -95,10 +96,10 @@ class StepWork:
 
     # ------------------------------------------------------------ filled, looked through
 
-    def find_ranged(self, job: Job) -> frozenset[int]:
+    def find_ranged(self, job: Job, now: Now) -> frozenset[int]:
         """Return the elements of the job's step that are filled by range: plain indexes, whose
         entries SQL tells, and of which no row can compute for long."""
-        if not self.ranges.known:
+        if not self.ranges.known(now.mono_ns):
             return frozenset()
         descriptor = self._catalog.newest(job.table_id)
         elements = map(descriptor.element, job.current.backfills)
@@ -110,12 +111,13 @@ class StepWork:
             return None
         if job.verdict:
             return turn_back(job, now.wall_us, job.verdict, job.findings, job.code)
-        ranged = job.by_range and job.chunks_ended
-        merging = self.ranges.still_merging(self.coherent or ()) if ranged else ()
+        by_range = job.by_range and job.chunks_ended
+        merging = self.ranges.still_merging(self.coherent or ()) if by_range else ()
         if merging:
             memory.waiting = f"{', '.join(merging)} to merge what was read"
             return None
-        return record_filled(job, now.wall_us, self._walk.find_first(job), self.find_ranged(job))
+        first, ranged = self._walk.find_first(job), self.find_ranged(job, now)
+        return record_filled(job, now.wall_us, first, ranged)
 
     def _validate(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
         if not job.chunks_ended and not self._is_empty(job.table_id):

@@ -139,7 +139,12 @@ primary key is changed by a statement of its own (`read_key_change`)."""
 
 
 def plan_alter_table(
-    statement: AlterTable, catalog: Catalog, context: CommitContext, earlier: EarlierDrops
+    statement: AlterTable,
+    catalog: Catalog,
+    context: CommitContext,
+    earlier: EarlierDrops,
+    *,
+    in_place: bool = True,
 ) -> Changes | RestartPlan | NothingToDo:
     table = find_table(catalog, statement.table, statement)
     if isinstance(table, NothingToDo):
@@ -151,6 +156,7 @@ def plan_alter_table(
     if key is not None:
         return plan_key_change(table, key, catalog)
     made = TableDraft(table, relation_names(catalog), catalog, context)
+    made.in_place = in_place
     earlier = earlier.for_actions(statement)
     kind = read_actions(made, statement.actions, earlier.elements)
     others = alter_identities(made.altered, catalog, earlier)

@@ -49,6 +49,7 @@ from leasehold.sql.syntax.statements import (
     SetDefault,
     SetNotNull,
 )
+from leasehold.values.types import holds_all_of
 
 
 def add_column(draft: TableDraft, action: AddColumn) -> None:
@@ -86,7 +87,8 @@ def add_column(draft: TableDraft, action: AddColumn) -> None:
         elif column.default_expression:
             column = replace(column, moment=draft.context, moment_zone=definition.zone)
         if column.nullable or column.has_default:
-            draft.take(element_paths.add_column(column), f"column {column.name}")
+            path = element_paths.add_column(column, at_once=draft.in_place)
+            draft.take(path, f"column {column.name}")
         else:
             for path in element_paths.add_required(column):
                 draft.take(path, f"column {column.name}")
@@ -105,12 +107,14 @@ def _add_generated(draft: TableDraft, column: Column, definition: GeneratedDefin
     table = replace(draft.table, columns=tuple(draft.columns.values()))
     made = make_generated_column(column, definition, table)
     assert made.derived is not None
-    new = [c for c in table.columns if draft.table.element(c.element_id) is None]
-    over = [c for c in new if c.element_id in made.derived.sources]
+    new = {c.element_id for c in table.columns if draft.table.element(c.element_id) is None}
+    new |= draft.widened
+    over = [c for c in table.columns if c.element_id in new & {*made.derived.sources}]
     if over:
+        does = "changes" if over[0].element_id in draft.widened else "adds"
         raise FeatureNotSupported(
             f"column {column.name!r} is computed from column {over[0].name!r}, which the same"
-            " statement adds: add it by a statement of its own",
+            f" statement {does}: add it by a statement of its own",
             column=column.name,
             position=definition.position,
         )
@@ -288,7 +292,7 @@ def set_default(draft: TableDraft, action: SetDefault) -> None:
         moment=None,
         moment_zone="",
     )
-    draft.change_column(element_paths.set_default(column, *made), changed)
+    draft.change_default(element_paths.set_default(column, *made), changed)
 
 
 def _set_drawn(draft: TableDraft, column: Column, sequence: str, position: int) -> None:
@@ -302,7 +306,7 @@ def _set_drawn(draft: TableDraft, column: Column, sequence: str, position: int) 
         draft.notices.append(f"column {column.name!r} has that default already")
         return
     draft.drew |= {column.draws_from} - {0}
-    draft.change_column(element_paths.set_drawn(column, made), made)
+    draft.change_default(element_paths.set_drawn(column, made), made)
 
 
 def _refuse_identity(draft: TableDraft, column: Column, position: int) -> None:
@@ -339,6 +343,16 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
     old = draft.column(action.column, action.position)
     if old.type == action.type and action.using is None:
         draft.notices.append(f"column {old.name!r} is of type {old.type} already")
+        return
+    if old.element_id in draft.widened:
+        raise FeatureNotSupported(
+            f"the type of column {old.name!r} is changed twice by the same statement",
+            column=old.name,
+            position=action.position,
+        )
+    if _is_widened(draft, old, action):
+        _refuse_unbound(draft, old, action.position)
+        _widen_type(draft, old, action)
         return
     _refuse_users(draft, old, action.position)
     _refuse_unbound(draft, old, action.position)
@@ -377,6 +391,28 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
     draft.retyped.add(new.element_id)
 
 
+def _is_widened(draft: TableDraft, old: Column, action: AlterType) -> bool:
+    """Whether the type is changed where the column stands: to one that holds the same values, and
+    more."""
+    there = draft.table.element(old.element_id) is not None and not old.generated
+    return (
+        draft.in_place
+        and there
+        and action.using is None
+        and holds_all_of(action.type, old.type)
+        and not _find_users(draft, old, widened=True)
+    )
+
+
+def _widen_type(draft: TableDraft, old: Column, action: AlterType) -> None:
+    """Widen a column's type. What it has for a default stays as it is stored."""
+    new = replace(old, type=action.type)
+    check_default_fits(old, new)
+    draft.change_column(element_paths.widen_type(old, action.type), new)
+    draft.widened.add(old.element_id)
+    draft.retyped.add(old.element_id)
+
+
 def set_not_null(draft: TableDraft, action: SetNotNull) -> None:
     column = draft.column(action.column, action.position)
     if column.refuses_null or column.element_id in draft.table.primary_key:
@@ -401,9 +437,13 @@ def drop_not_null(draft: TableDraft, action: DropNotNull) -> None:
     draft.change_column(element_paths.drop_not_null(column), replace(column, nullable=True))
 
 
-def _refuse_users(draft: TableDraft, column: Column, position: int) -> None:
-    """Refuse a change of type under what rests on the column."""
-    users = [f"index {i.name}" for i in draft.table.indexes if column.element_id in i.over]
+def _find_users(draft: TableDraft, column: Column, *, widened: bool = False) -> list[str]:
+    """Return in words what rests on a column and is in the way of another type. A value that stays
+    as it is stored (`widened`) is in the keys of rows and in the entries of indexes what it was;
+    what is computed from it may be something else."""
+    own = column.element_id
+    over = (i for i in draft.table.indexes if own in (i.mentioned if widened else i.over))
+    users = [f"index {i.name}" for i in over]
     users += [f"check {c.name}" for c in draft.table.checks if column.element_id in c.columns]
     keys = draft.table.foreign_keys
     users += [f"foreign key {k.name}" for k in keys if column.element_id in k.columns]
@@ -414,8 +454,14 @@ def _refuse_users(draft: TableDraft, column: Column, position: int) -> None:
     ]
     users += [f"generated column {c.name}" for c in draft.find_computed_from(column)]
     users += draft.describe_made_over(column)
-    if column.element_id in draft.table.primary_key:
+    if column.element_id in draft.table.primary_key and not widened:
         users.append("the primary key")
+    return users
+
+
+def _refuse_users(draft: TableDraft, column: Column, position: int) -> None:
+    """Refuse a change of type under what rests on the column."""
+    users = _find_users(draft, column)
     if users:
         raise FeatureNotSupported(
             f"the type of column {column.name!r} can't be changed while"

@@ -34,8 +34,9 @@ class TableDraft:
 
     `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
     the actions so far leave them; `going` names the columns that some action drops, `unbound` are
-    generated columns that lose their expression, as they were. `context`: see `plan`. `gone`: what
-    else the same request takes away, (table id, element id); `along`: foreign keys of other tables
+    generated columns that lose their expression, as they were; `widened` are columns that get a
+    type which holds more, where they stand. `context`, `in_place`: see `plan`. `gone`: what else
+    the same request takes away, (table id, element id); `along`: foreign keys of other tables
     that CASCADE takes; `sequences`: those that columns bring; `unnumbered`: columns that are no
     identity any more, and what they drew from; `drew`: what columns drew from that have another
     default now, or none.
@@ -51,6 +52,7 @@ class TableDraft:
         self.table = table
         self.taken = set(taken)
         self.context = context
+        self.in_place = True
         self._catalog = catalog
         self.names = constraint_names(table)
         self.columns = {
@@ -60,6 +62,7 @@ class TableDraft:
         self.words: list[str] = []
         self.dropped: set[int] = set()
         self.retyped: set[int] = set()
+        self.widened: set[int] = set()
         self.going: set[str] = set()
         self.unbound: dict[int, Column] = {}
         self.paths: list[ElementPath] = []
@@ -89,6 +92,13 @@ class TableDraft:
         """Take the path of a column that later actions see as `made`."""
         self.take(path, f"column {made.name}")
         self.columns[made.name] = made
+
+    def change_default(self, path: ElementPath, made: Column) -> None:
+        """Take the path of a column's default; behind another type that the same statement gives
+        it."""
+        if made.element_id in self.widened:
+            path = element_paths.delay_default(path)
+        self.change_column(path, made)
 
     def new_id(self) -> int:
         self.next_id += 1

@@ -18,6 +18,7 @@ from leasehold.schema_change.plan.results import (
     RestartPlan,
     TruncatePlan,
 )
+from leasehold.values.types import type_from_wire
 
 _AS_A_WRITE: Final = "nothing: at one LSN, like a write"
 
@@ -98,6 +99,9 @@ def describe_changes(step: Step, table_id: int = 0, *, mirrors: bool = False) ->
     found = []
     for edit in step.edits:
         fields = "" if edit.before is None or edit.after is None else _fields(edit)
+        made = edit.after if edit.before is None and edit.after is not None else {}
+        if len(made.get("missing") or ()) > 2:
+            fields = f"{edit.state}, every row has its default"
         other = (
             " with the other key" if mirrors and edit.kind is Kind.TABLE and edit.table_id else ""
         )
@@ -111,6 +115,7 @@ def describe_changes(step: Step, table_id: int = 0, *, mirrors: bool = False) ->
 def _fields(edit: Any) -> str:
     """Return what changes beside the state, where the state stays."""
     before, after = edit.before, edit.after
+    column = edit.kind is Kind.COLUMN
     if before["state"] != after["state"]:
         return ""
     said = []
@@ -119,6 +124,11 @@ def _fields(edit: Any) -> str:
         said.append(f"named {after['name']}{resolves}")
     elif before.get("alias") and not after.get("alias"):
         said.append(f"{before['alias']} resolves no more")
+    if column and type_from_wire(before) != type_from_wire(after):
+        said.append(f"of type {type_from_wire(after)}")
+    if column and before.get("narrow") != after.get("narrow"):
+        kind = type_from_wire(after.get("narrow") or after)
+        said.append(f"{kind} is written" if after.get("narrow") else f"every {kind} is written")
     if before.get("nullable") != after.get("nullable"):
         said.append("nullable" if after["nullable"] else "NOT NULL")
     elif before.get("not_null_enforced") != after.get("not_null_enforced"):

@@ -40,13 +40,15 @@ from leasehold.schema_change.plan.roles import (
     role_id_of,
     role_of,
 )
-from leasehold.sql.syntax.role_statements import (
+from leasehold.sql.syntax.roles.grant_statements import (
     ChangeOwner,
     DropOwned,
     GrantPrivileges,
     ObjectNamed,
     PrivilegeNamed,
     ReassignOwned,
+)
+from leasehold.sql.syntax.roles.role_statements import (
     RoleNamed,
 )
 

@@ -50,7 +50,7 @@ def add_identity(draft: TableDraft, action: AddIdentity) -> None:
     _refuse_new(draft, column, action.position)
     definition = ColumnDefinition(column.name, column.type, numbering=action.numbering)
     made = with_drawn_default(column, draft.resolve_drawn(definition))
-    draft.change_column(element_paths.set_drawn(column, made), made)
+    draft.change_default(element_paths.set_drawn(column, made), made)
 
 
 def _refuse_new(draft: TableDraft, column: Column, position: int) -> None:

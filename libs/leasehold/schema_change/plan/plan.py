@@ -34,7 +34,7 @@ from leasehold.schema_change.plan.results import (
 from leasehold.schema_change.plan.sequences import plan_sequence
 from leasehold.schema_change.plan.truncate import plan_truncate
 from leasehold.schema_change.steps.steps import steps_of
-from leasehold.sql.syntax.role_statements import RoleStatement
+from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
@@ -64,8 +64,11 @@ def plan(
     request_id: bytes = b"",
     context: CommitContext = NO_CONTEXT,
     earlier: EarlierDrops = NO_EARLIER_DROPS,
+    in_place: bool = True,
 ) -> Plan:
     """Return what `statement` asks for, on the newest versions of `catalog`, as of `context`.
+    `in_place`: every process knows of changes that touch no row (`ids.CHANGES_IN_PLACE`); else they
+    are made as releases did that had none.
 
     Raises UnknownTable, UnknownColumn, UnknownObject (42704), DuplicateObject (42P07),
     DuplicateColumn (42701), InvalidDefinition (42P16), InvalidObject (42P17), NotGenerated (55000),
@@ -87,7 +90,7 @@ def plan(
         case RenameIndex():
             made = plan_rename_index(statement, catalog)
         case AlterTable():
-            made = plan_alter_table(statement, catalog, context, earlier)
+            made = plan_alter_table(statement, catalog, context, earlier, in_place=in_place)
         case _ if isinstance(statement, RoleStatement):
             raise FeatureNotSupported(
                 "EXPLAIN shows the steps of a schema change: what is said of roles and privileges"

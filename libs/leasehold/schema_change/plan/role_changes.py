@@ -5,17 +5,20 @@ from __future__ import annotations
 from leasehold.catalog.catalog import Catalog
 from leasehold.schema_change.plan.grants import AccessChanges
 from leasehold.schema_change.plan.roles import AccessChanged, RoleChanges
-from leasehold.sql.syntax.role_statements import (
-    AlterRole,
+from leasehold.sql.syntax.roles.grant_statements import (
     ChangeOwner,
-    CreateRole,
     DropOwned,
-    DropRole,
     GrantPrivileges,
-    GrantRole,
     ReassignOwned,
-    RenameRole,
     RoleStatement,
+)
+from leasehold.sql.syntax.roles.role_statements import (
+    AlterRole,
+    CreateRole,
+    DropRole,
+    GrantRole,
+    RenameRole,
+    RoleDefinition,
 )
 
 
@@ -27,7 +30,7 @@ def change_access(statement: RoleStatement, catalog: Catalog, actor: int) -> Acc
     FeatureNotSupported, OutOfRange for limits.
     """
     changes: RoleChanges | AccessChanges
-    if isinstance(statement, CreateRole | AlterRole | RenameRole | DropRole | GrantRole):
+    if isinstance(statement, RoleDefinition):
         changes = RoleChanges(catalog, actor)
         match statement:
             case CreateRole():

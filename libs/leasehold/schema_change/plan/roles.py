@@ -36,7 +36,7 @@ from leasehold.model.errors import (
     UnknownRole,
 )
 from leasehold.model.ids import is_sequence_id
-from leasehold.sql.syntax.role_statements import (
+from leasehold.sql.syntax.roles.role_statements import (
     AlterRole,
     CreateRole,
     DropRole,

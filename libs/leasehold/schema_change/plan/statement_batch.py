@@ -60,7 +60,7 @@ from leasehold.schema_change.plan.results import (
 )
 from leasehold.schema_change.plan.rights import check_owners, check_rights, check_truncate
 from leasehold.schema_change.plan.role_changes import change_access
-from leasehold.sql.syntax.role_statements import RoleStatement
+from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     Change,
     CreateSequence,
@@ -80,7 +80,7 @@ class StatementBatch:
     far. `made`: tables of this request, at their version 1; `truncated`, `jobs`, `dropped`: what
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
-    their new bounds."""
+    their new bounds. `in_place`: see `plan`."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -93,14 +93,20 @@ class StatementBatch:
     _earlier: EarlierDrops = NO_EARLIER_DROPS
     actor: int = BOOTSTRAP_ROLE
     _recorded: Access | None = None  # as the log has it
+    in_place: bool = True
 
     @classmethod
     def on(
-        cls, catalog: Catalog, *, provisional: bool = False, actor: int = BOOTSTRAP_ROLE
+        cls,
+        catalog: Catalog,
+        *,
+        provisional: bool = False,
+        actor: int = BOOTSTRAP_ROLE,
+        in_place: bool = True,
     ) -> StatementBatch:
         """Return one of statements that `actor` says."""
         ahead = CatalogAhead.of(catalog, provisional=provisional)
-        return cls(ahead, actor=actor, _recorded=catalog.access)
+        return cls(ahead, actor=actor, _recorded=catalog.access, in_place=in_place)
 
     def copy(self) -> StatementBatch:
         """Return a copy to go on from here without this one."""
@@ -115,6 +121,7 @@ class StatementBatch:
             self._earlier,
             self.actor,
             self._recorded,
+            self.in_place,
         )
 
     @property
@@ -203,6 +210,7 @@ class StatementBatch:
                 request_id=request_id,
                 context=context,
                 earlier=self._earlier,
+                in_place=self.in_place,
             )
         except TableBusy as error:
             raise self._explain_busy(error) from error
@@ -253,7 +261,7 @@ class StatementBatch:
                     self._give(made.table_id, owner)
                 self.within += planned.within
                 self.jobs[job.table_id] = job = self._count_rows(job, rows_about)
-                self.catalog.jobs[job.job_id] = job
+                self.catalog.put_job(job)
                 answer = {"job": job.job_id}
         if planned.notices:
             answer["notice"] = "; ".join(planned.notices)
@@ -382,7 +390,7 @@ class StatementBatch:
         job_id = self._earlier.job_id or job.job_id
         self._earlier = EarlierDrops(job_id, self._earlier.elements | gone)
         # Of tables that go nothing can be asked any more, and their names are free here.
-        self.catalog.jobs[job_id] = without_dropped_tables(join_drops(self._drops, job_id))
+        self.catalog.put_job(without_dropped_tables(join_drops(self._drops, job_id)))
         return job_id
 
     def _explain_busy(self, busy: TableBusy) -> TableBusy | FeatureNotSupported:

@@ -33,6 +33,7 @@ from leasehold.catalog.elements import (
 from leasehold.catalog.states import State
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.sql.expressions.conversion import Kept
+from leasehold.values.types import Type, holds_all_of
 
 NEVER = 1 << 30
 
@@ -103,20 +104,29 @@ class ElementPath:
 PUBLIC = in_state(State.PUBLIC)
 WRITE_ONLY = in_state(State.WRITE_ONLY)
 DELETE_ONLY = in_state(State.DELETE_ONLY)
+_GOING = {"missing": None}
+"""Of a column that is about to be absent: a new row has it no more."""
 GONE = Stage(None)
 _NO_CONTEXT = {"moment": None, "moment_zone": ""}
 UNCHANGED = Stage({})
 
 
-def add_column(column: Column) -> ElementPath:
-    """Add a column. Optional: absent → delete-only → public (Claims 4, 5). Required: by write-only,
-    filled (Claims 6, 7). ⚠ A nullable column with a default is `filled` for one step before it is
-    public: else a writer at the version before would put the default where a newer one has put
-    NULL. Rows are filled by key where the default is small enough to stand in every descriptor."""
+def add_column(column: Column, *, at_once: bool = True) -> ElementPath:
+    """Add a column. Optional: absent → delete-only → public (Claims 4, 5). So is one with a default
+    that is the same for all rows there are, and small enough to stand in every descriptor: whoever
+    reads a row that lacks the pair knows what it has, so no row has to be touched. `at_once` False:
+    not every node knows that, and such rows are filled by key.
+
+    Required: by write-only, filled (Claims 6, 7). ⚠ A nullable column with a default is `filled`
+    for one step before it is public: else a writer at the version before would put the default
+    where a newer one has put NULL."""
     if not column.required:
         return ElementPath(column, True, (DELETE_ONLY,), (PUBLIC,))
     shown = default_of_old_rows(column)
     missing = None if shown is None or not _small(shown) else Missing(THIS_VERSION, shown)
+    if missing is not None and at_once:
+        hidden = in_state(State.DELETE_ONLY, missing=missing._replace(at_once=True))
+        return ElementPath(column, True, (hidden,), (PUBLIC,))
     change = {"state": State.WRITE_ONLY, "missing": missing}
     backfilling = Stage(change, backfill=True, verify=True)
     if not column.nullable:
@@ -185,7 +195,7 @@ def change_type(
     follows = Derived(back.sources, back.expression, strict=True, reverse=True, zone=back.zone)
     after_commit = (
         in_state(State.WRITE_ONLY, derived=follows),
-        in_state(State.DELETE_ONLY, derived=None),
+        in_state(State.DELETE_ONLY, derived=None, **_GOING),
         GONE,
     )
     return (
@@ -199,13 +209,31 @@ def change_type(
     )
 
 
+def widen_type(column: Column, wide: Type) -> ElementPath:
+    """Change a column's type to one that holds every value of it, in the same storage form: no
+    value has to change. ⚠ But who reads by the version before knows the old type alone, so a value
+    that it can't hold is written only when that version is drained: a constraint that is loosened,
+    as a NOT NULL is. Where both hold the same values nobody sees a difference."""
+    if holds_all_of(column.type, wide):
+        return ElementPath(column, after_commit=(Stage({"type": wide}),))
+    held = Stage({"type": wide, "narrow": column.type})
+    return ElementPath(column, after_commit=(held, Stage({"narrow": None})), irreversible_from=1)
+
+
+def delay_default(path: ElementPath) -> ElementPath:
+    """Return the path of a default of a column that is widened by the same statement: ⚠ it may be a
+    value that the type before can't hold."""
+    return replace(path, after_commit=(UNCHANGED, *path.after_commit))
+
+
 def drop_column(column: Column, *, waits: int = 0) -> ElementPath:
     """Drop a column, the reverse of adding one. ⚠ A column with a default, or a generated one, is
     still written for those who read it; `filled`, so that their NULLs stay. A NOT NULL that writers
     can break loses it first: who can't see it any more can't mend it. While it is hidden nothing
     over it is enforced, and an index or a generated column is delete-only no later than the column
     itself: it is hidden in no step before number `waits`, from 0."""
-    gone = in_state(State.DELETE_ONLY, not_null_enforced=False, filled=False, derived=None)
+    hidden = {"not_null_enforced": False, "filled": False, "derived": None, **_GOING}
+    gone = in_state(State.DELETE_ONLY, **hidden)
     loosened = Stage({"nullable": True, "not_null_enforced": True})
     kept = in_state(State.WRITE_ONLY, filled=True, not_null_enforced=False)
     way: tuple[Stage, ...] = (gone, GONE)

@@ -9,14 +9,16 @@ from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.ddl.roles import read_role_named, read_roles
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name
-from leasehold.sql.syntax.role_statements import (
-    AlterRole,
+from leasehold.sql.syntax.roles.grant_statements import (
     ChangeOwner,
     DropOwned,
     GrantPrivileges,
     ObjectNamed,
     PrivilegeNamed,
     ReassignOwned,
+)
+from leasehold.sql.syntax.roles.role_statements import (
+    AlterRole,
     RoleOptions,
 )
 from leasehold.sql.syntax.statement import Reading, names_of, only

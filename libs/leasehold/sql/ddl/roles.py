@@ -9,7 +9,7 @@ from leasehold.model.errors import FeatureNotSupported, InvalidArgument, SyntaxI
 from leasehold.sql.ddl.passwords import is_verifier
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.positions import refused_at
-from leasehold.sql.syntax.role_statements import (
+from leasehold.sql.syntax.roles.role_statements import (
     AlterRole,
     CreateRole,
     DropRole,

@@ -80,7 +80,7 @@ def compile_expression(
         made = compiler.part(_tree(text))
         if target is None:
             return made.compute if made.kind else convert(made, TEXT)
-        return assign(made, target.type)
+        return assign(made, target.written_type)
 
     use = target.element_id if target else 0
     return _remembered(text, descriptor, use if kept else ~use - 1, compiled, types, zone)
@@ -138,7 +138,7 @@ def asks_session_zone(
     with computed_in(zone), asking_zone() as asked:
         made = Compiler(descriptor.column, descriptor.name, types=known).part(_tree(text))
         if target is not None:
-            assign(made, target.type)
+            assign(made, target.written_type)
     return asked
 
 

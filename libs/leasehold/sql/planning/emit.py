@@ -70,7 +70,7 @@ class Emitter:
             return ""
         made = []
         for cte in query.ctes:
-            names = ", ".join(f"o{n}" for n in range(len(cte.query.columns)))
+            names = _output_names(len(cte.query.columns))
             how = {None: "", True: "MATERIALIZED ", False: "NOT MATERIALIZED "}[cte.materialized]
             body = cte.query.body
             if cte.recursive:
@@ -117,7 +117,7 @@ class Emitter:
                 shown += f", {name} AS s{number}"
                 name = f"s{number}"
             parts.append(_directed(name, key))
-        names = ", ".join(f"o{n}" for n in range(len(query.columns)))
+        names = _output_names(len(query.columns))
         inner = f"SELECT {shown}{text}"
         inner = materialize(inner) if self.made.draws else inner
         return f"SELECT {names} FROM ({inner}) ORDER BY {', '.join(parts)}"
@@ -186,7 +186,7 @@ class Emitter:
         """Return INTERSECT and EXCEPT with ALL, or where equal values may look different: rows of
         both sides are grouped by what stands for them (with ALL by their number among equal ones,
         too); the left ones that have, or have not, a right one beside them stay."""
-        names = ", ".join(f"o{n}" for n in range(len(kinds)))
+        names = _output_names(len(kinds))
         keys = self._keys(kinds)
         number = f", row_number() OVER (PARTITION BY {keys}) AS n" if body.every else ""
         sides = []
@@ -208,12 +208,12 @@ class Emitter:
             by_function = kind.name in ORDER_KEYED
             of_number = _key_of(f"o{n}") if kind.name in KEYED else f"o{n}"
             shown.append(self._call(order_key(kind), f"o{n}") if by_function else of_number)
-        return ", ".join(shown)
+        return ", ".join(shown) or "o0"
 
     def _without_equals(self, text: str, kinds: list[Type]) -> str:
         """Return one of the rows that are equal where equal values may look different, as 1.5 and
         1.50 do."""
-        names = ", ".join(f"o{n}" for n in range(len(kinds)))
+        names = _output_names(len(kinds))
         return f"SELECT {names} FROM ({text}) GROUP BY {self._keys(kinds)}"
 
     def _select(self, query: BoundQuery, body: BoundSelect) -> str:
@@ -261,7 +261,7 @@ class Emitter:
         extra = [f"{self.expression(as_key(key.value))} AS s{n}" for n, key in enumerate(keys)]
         ranked = f"row_number() OVER (PARTITION BY {on}{self._order(keys)}) AS n"
         inner = f"SELECT {', '.join([shown, *extra, ranked])}{text}"
-        names = ", ".join(f"o{n}" for n in range(len(body.outputs)))
+        names = _output_names(len(body.outputs))
         order = ", ".join(
             f"s{n} {'DESC' if k.descending else 'ASC'} NULLS {'FIRST' if k.nulls_first else 'LAST'}"
             for n, k in enumerate(keys)
@@ -420,6 +420,11 @@ def _has_forms(value: Bound) -> bool:
 def _directed(text: str, key: Key) -> str:
     direction = "DESC" if key.descending else "ASC"
     return f"{text} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+
+def _output_names(count: int) -> str:
+    """Return the names of so many columns in SQLite, where a query without any has one for all."""
+    return ", ".join(f"o{n}" for n in range(count)) or "o0"
 
 
 def _has_keys(kinds: list[Type]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from leasehold.catalog.elements import OnChange
 from leasehold.catalog.sequence import Options, Owner
-from leasehold.sql.syntax.role_statements import RoleStatement
+from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.values.types import Type
 
 # ------------------------------------------------------------------ parts

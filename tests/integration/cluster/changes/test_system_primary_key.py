@@ -24,7 +24,7 @@ from leasehold.model.errors import MalformedRequest
 from leasehold.replica.write_set import WriteSet
 from leasehold.settings.client import ClientSettings
 from tests.integration.cluster.changes import NODES
-from tests.support.cluster.system_cluster import assert_consistent, named, until
+from tests.support.cluster.system_cluster import assert_consistent, settings_of, until
 from tests.support.cluster.system_followers import EXAMPLES, Follower, following
 from tests.support.cluster.system_jobs import begin, ended
 from tests.support.cluster.system_load import made_tables, settled
@@ -109,7 +109,7 @@ def test_the_rows_go_over_and_everybody_with_them(
     tmp_path: Path,
 ) -> None:
     with ExitStack() as stack:
-        subscriber = stack.enter_context(Subscriber(named(settings, "follower"), ["keyed"]))
+        subscriber = stack.enter_context(Subscriber(settings_of(cluster, "follower"), ["keyed"]))
         services = [
             stack.enter_context(following(cluster, example, "keyed", tmp_path / example))
             for example in EXAMPLES

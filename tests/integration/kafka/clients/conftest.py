@@ -15,8 +15,8 @@ from leasehold.settings.environment import KafkaSettings
 
 
 @pytest.fixture
-def settings(kafka: str) -> KafkaSettings:
-    return KafkaSettings(bootstrap=kafka)
+def settings(kafka: KafkaSettings) -> KafkaSettings:
+    return kafka
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def test_the_newest_certificate_is_served(tmp_path: Path, caplog: pytest.LogCapt
     cert.write_bytes(old.cert.read_bytes())
     key.write_bytes(old.key.read_bytes())
     settings = SnapshotSettings(tls_cert=cert, tls_key=key)
-    made = RenewedTls(settings, settings.to_serve(), look_s=0.01)
+    made = RenewedTls(settings.served, settings.served.context(), look_s=0.01)
     assert made.context is not None
     try:
         assert accepts(made.context, old)
@@ -64,6 +64,6 @@ def test_the_newest_certificate_is_served(tmp_path: Path, caplog: pytest.LogCapt
 
 
 def test_without_a_certificate_nothing_is_watched() -> None:
-    made = RenewedTls(SnapshotSettings(), None)
+    made = RenewedTls(SnapshotSettings().served, None)
     assert made.context is None
     made.close()

@@ -87,6 +87,16 @@ def test_what_waiting_or_creating_cures_is_no_denial(code: int) -> None:
     assert denial(KafkaError(code), ADA) is None
 
 
+@pytest.mark.parametrize("why", ["Timed out", "Broker transport failure"])
+def test_a_log_in_that_a_busy_broker_has_not_answered_is_no_denial(why: str) -> None:
+    """librdkafka reports it as a refusal; a service would end by it, and not wait."""
+    words = (
+        f"sasl_ssl://b:1/1: SASL SCRAM-SHA-512 mechanism handshake failed: Local: {why}:"
+        " broker's supported mechanisms: (n/a) (after 0ms in state DOWN)"
+    )
+    assert denial(KafkaError(KafkaError._AUTHENTICATION, words), ADA) is None
+
+
 def test_a_time_out_after_a_denial_is_told_as_the_denial() -> None:
     """librdkafka tells a wrong password to a callback; the call itself only times out."""
     watch = ClientWatch(ADA, "c")

@@ -56,6 +56,40 @@ def test_a_statement_computes_at_once_for_a_while_if_its_session_has_rested() ->
     turns.look(turn, _never)
 
 
+class Counted(Turn):
+    """Counts how often it is compared with another one, or looked up."""
+
+    looks = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.looks += 1
+        return self is other
+
+    def __hash__(self) -> int:
+        Counted.looks += 1
+        return id(self)
+
+
+def test_asking_takes_as_long_whoever_waits() -> None:
+    """Each of a thousand that wait asks twenty times a second, under the lock of all."""
+    looks = []
+    for waiting in (10, 1_000):
+        clock = Clock()
+        turns = ComputingTurns(1, clock)
+        holder, everybody = Counted(), [Counted() for _ in range(waiting)]
+        assert turns.ask(holder, clock()) == 0.0
+        for turn in everybody:
+            turns.ask(turn, clock())
+        Counted.looks = 0
+        assert turns.ask(everybody[-1], clock()) > 0.0
+        turns.leave(everybody[waiting // 2])
+        clock.now_s += 2 * SLICE_S
+        assert turns.ask(everybody[0], clock()) == 0.0
+        assert turns.waiting == waiting - 2
+        looks.append(Counted.looks)
+    assert looks[0] == looks[1]
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 3])
 def test_no_more_than_so_many_compute_and_each_has_its_turn_in_order(at_once: int) -> None:
     seed = random.randrange(1 << 30)

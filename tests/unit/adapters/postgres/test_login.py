@@ -30,7 +30,7 @@ from leasehold.pgwire.auth.scram_server import Verifier, verifier_of_password
 from leasehold.pgwire.messages import backend
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
-from tests.support.pgwire.certificates import Certificate, make_certificate
+from tests.support.pgwire.certificates import Certificate, make_certificate, revoke
 from tests.support.pgwire.listening import listening
 from tests.support.pgwire.wire_words import error_of, said, startup
 from tests.unit.adapters.postgres.test_server import (
@@ -264,6 +264,65 @@ def test_certificates_of_clients(
         else:
             with pytest.raises(psycopg.OperationalError, match=error):
                 connect(server, **asked)
+
+
+def test_a_revoked_certificate_lets_nobody_in(
+    tmp_path: Path, certificates: dict[str, Certificate], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who was revoked later is refused as soon as the list is read; a file that is no list leaves
+    the one before."""
+    ca, me, you = (certificates[name] for name in ("ca", "me", "you"))
+    file = tmp_path / "list"
+    file.write_bytes(revoke(tmp_path, ca, you).read_bytes())
+    given = served(certificates, tls_client_ca=ca.cert, tls_crl_file=file)
+    given |= {"tls_clientcert": "verify-ca"}
+    mine, yours = ({**trusted(certificates), **shown(each)} for each in (me, you))
+    refused = r"eof|alert|closed"
+    with listening(**given) as server:
+        works(server, **mine)
+        with pytest.raises(psycopg.OperationalError, match=refused):
+            connect(server, **yours)
+        file.write_bytes(certificates["stranger"].cert.read_bytes())
+        until_true(lambda: "holds a certificate" in caplog.text, "it was said")
+        with pytest.raises(psycopg.OperationalError, match=refused):
+            connect(server, **yours)
+        first = server._tls.served
+        file.write_bytes(revoke(tmp_path, ca, me).read_bytes())
+        until_true(lambda: server._tls.served is not first, "the new list was read")
+        works(server, **yours)
+        with pytest.raises(psycopg.OperationalError, match=refused):
+            connect(server, **mine)
+
+
+def test_without_a_list_that_holds_no_certificate_is_taken(
+    tmp_path: Path, certificates: dict[str, Certificate]
+) -> None:
+    """As PostgreSQL has it: that of another authority, or one that is out of date, vouches for
+    nobody."""
+    of_another = make_certificate(tmp_path, "another")
+    given = served(certificates, tls_client_ca=certificates["ca"].cert, tls_clientcert="verify-ca")
+    mine = {**trusted(certificates), **shown(certificates["me"])}
+    for issuer, outdated in ((of_another, False), (certificates["ca"], True)):
+        file = revoke(tmp_path, issuer, outdated=outdated)
+        with (
+            listening(**given, tls_crl_file=file) as server,
+            pytest.raises(psycopg.OperationalError, match=r"eof|alert|closed"),
+        ):
+            connect(server, **mine)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("stranger", "alone"), ("ca", "no revocation list")]
+)
+def test_a_file_that_is_no_list_is_not_taken(
+    tmp_path: Path, certificates: dict[str, Certificate], content: str, words: str
+) -> None:
+    """A certificate in it would be trusted, and without a list nobody could come."""
+    file = tmp_path / "list"
+    file.write_bytes(certificates[content].cert.read_bytes())
+    given = served(certificates, tls_client_ca=certificates["ca"].cert, tls_crl_file=file)
+    with pytest.raises(ConfigurationError, match=f"CRL_FILE can't be used: .*{words}"):
+        PgwireSettings(**given).read_tls()
 
 
 def test_our_client_shows_its_certificate(certificates: dict[str, Certificate]) -> None:

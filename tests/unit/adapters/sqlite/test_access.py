@@ -11,6 +11,7 @@ from random import Random
 import apsw
 import pytest
 
+from leasehold.adapters.sqlite.access import sum_access
 from leasehold.adapters.sqlite.layout import ACCESS_LAYOUT, FIRST_LAYOUT
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.access import Access
@@ -32,6 +33,7 @@ def test_what_was_written_is_read_and_what_was_rolled_back_is_not(tmp_path: Path
     path = tmp_path / "node.db"
     store, memory = SqliteStore(path, cache_mb=1), MemoryStore()
     chance, access = Random(5), Access()
+    sums: dict[tuple[int, bytes], object] = {}
     for number in range(200):
         changed = changed_at_random(access, chance)
         stays = chance.random() < 0.8
@@ -46,8 +48,11 @@ def test_what_was_written_is_read_and_what_was_rolled_back_is_not(tmp_path: Path
         access = changed if stays else access
         with store.open_snapshot() as snapshot:
             assert told(snapshot.catalog.access) == told(access)
+            summed = sum_access(snapshot.connection)
+            assert sums.setdefault(summed, told(access)) == told(access)
         for each in (store, memory):
             assert loaded(each.catalog()) == told(access)
+    assert len(sums) > 100, "each says something else"
     store.close()
     store = SqliteStore(path, cache_mb=1)
     assert loaded(store.catalog()) == told(access)

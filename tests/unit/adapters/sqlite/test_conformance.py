@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from leasehold.model.keys import Key
 from leasehold.model.records.log import ChangeKind
-from tests.support.sqlite.flights_table import CARRIER, GATE, NUMBER, PRICE, SEATS
+from tests.support.sqlite.flights_table import CARRIER, GATE, LOUNGE, NUMBER, PRICE, SEATS
 from tests.support.sqlite.lockstep import Lockstep
 
 KEYS = st.tuples(st.sampled_from(["AA", "UA", "é"]), st.integers(-1, 2))
@@ -28,6 +28,7 @@ VALUES = st.fixed_dictionaries(
         SEATS: st.one_of(st.none(), st.integers(0, 2), st.just(2**62)),
         PRICE: st.sampled_from([None, 0.5, 1.0, 1e300]),
         GATE: st.integers(0, 2),
+        LOUNGE: st.sampled_from(["L1", None]),
     },
 )
 WRITE = st.tuples(

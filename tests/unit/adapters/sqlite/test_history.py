@@ -13,10 +13,12 @@ import pytest
 
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Column
+from leasehold.catalog.elements import Column, Index
+from leasehold.model.budget import RangeLooks, RangeTooLong
 from leasehold.model.errors import SnapshotTooOld
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
+from leasehold.model.records.requests import ReadRange
 from leasehold.values.types import Type
 from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.lockstep import reports_of
@@ -169,3 +171,41 @@ def test_a_version_that_an_earlier_program_wrote_in_between_hides_what_was_befor
             with pytest.raises(SnapshotTooOld, match="before LSN 5"):
                 snapshot.descriptor_at("t", 4)
         again.close()
+
+
+@pytest.mark.parametrize("by", ["", "by_a"])
+def test_t1_a_range_is_looked_through_no_further_than_it_may(tmp_path: Path, by: str) -> None:
+    """It is a statement of the master's own transaction, which goes on."""
+    table = replace(V1, indexes=(Index(3, "by_a", (2,)),), next_element_id=4)
+    index_id = 3 if by else 0
+    store = SqliteStore(tmp_path / "store.db")
+    store.keep_rows(True)
+    put(store, table)
+
+    def write(keys: range, lsn: int, kind: ChangeKind = ChangeKind.INSERT) -> None:
+        for position, key in enumerate(keys):
+            change = RowChange(kind, 1, 1, (key,), {1: key, 2: key}, {}, (0,))
+            store.change(table, change, lsn, position, None)
+
+    store.begin()
+    write(range(4_000), 2)
+    store.commit(LogPosition(offset=2, lsn=2))
+    store.begin()
+    write(range(4_000, 4_001), 3)
+    part = ReadRange(by, low=(0,), high=(4_000,))
+    enough = RangeLooks(10**9)
+    assert store.written_in(table, index_id, part, 2, enough) is None
+    assert store.gone_from(table, index_id, part, 2, enough) is None
+    used = 10**9 - enough.steps_left
+    assert used > 4_000
+    short = RangeLooks(used // 2)
+    with pytest.raises(RangeTooLong):
+        store.written_in(table, index_id, part, 2, short)
+    with pytest.raises(RangeTooLong):
+        store.written_in(table, index_id, part, 2, short)  # and no more of the next one
+    assert store.written_in(table, index_id, ReadRange(by, low=(0,)), 2, enough) == (4_000,)
+    write(range(4_001, 4_002), 3)
+    store.commit(LogPosition(offset=3, lsn=3))
+    assert store.row(table, (4_000,)) is not None, "what was open then is committed"
+    assert store.row(table, (4_001,)) is not None
+    store.close()

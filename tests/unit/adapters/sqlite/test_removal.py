@@ -12,7 +12,7 @@ from leasehold.adapters.sqlite.layout import entries_tables, physical_columns, t
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import Edit, Kind, apply_edits, make_body
-from leasehold.catalog.elements import Column, Index
+from leasehold.catalog.elements import Column, Index, Missing
 from leasehold.catalog.states import State
 from leasehold.model.errors import SnapshotTooOld
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
@@ -283,3 +283,46 @@ def test_a_version_that_was_rolled_back_is_not_remembered(filled: Filled) -> Non
     filled.drop(BY_A, A)
     assert filled.newest.version == 2
     assert store._tables.dead_elements(1) == {BY_A, A}
+
+
+VALUES_AT_ONCE = [7, -(2**63), 0.1, -0.0, 5e-324, float("inf"), "NaN", "it's; --", "", b"", b"\0'"]
+
+
+@pytest.mark.parametrize("value", VALUES_AT_ONCE, ids=repr)
+def test_a_column_comes_with_a_value_in_every_row(filled: Filled, value: Any) -> None:
+    """None of them is touched, but for a value that SQLite reads otherwise than it was said; a
+    new row has what its image says."""
+    new, key = 5, (99,) * len(filled.newest.primary_key)
+    missing = Missing(2, value, at_once=True)
+    column = Column(new, "n", INTEGER, True, value, State.DELETE_ONLY, missing=missing)
+    before = filled.one("SELECT total_changes()")
+    filled.put(replace(filled.newest, version=2, columns=(*filled.newest.columns, column)))
+    repeated = filled.one("SELECT total_changes()") - before
+    assert repeated < ROWS or repr(value) == "-0.0"
+    found = filled.store._connection.execute(f"SELECT DISTINCT quote(c{new}) FROM t1").fetchall()
+    assert len(found) == 1
+    filled.store.keep_rows(True)
+    for image in ({KEY: 99, A: 1, B: 99, new: value}, {KEY: 99, A: 1, B: 99}):
+        kind = ChangeKind.UPDATE if filled.store.row(filled.newest, key) else ChangeKind.INSERT
+        genids = {0: filled.lsn << 20} if kind is ChangeKind.UPDATE else {}
+        change = RowChange(kind, 1, 2, key, image, genids, (0,))
+        filled.commit(lambda c=change: filled.store.change(filled.newest, c, filled.lsn, 0, None))
+        row = filled.store.row(filled.newest, key)
+        assert row is not None
+        assert repr(sorted(row.values.items())) == repr(sorted(image.items()))
+    old = filled.store.row(filled.newest, (3,) * len(key))
+    assert old is not None
+    assert repr(old.values[new]) == repr(value)
+
+
+def test_a_dead_column_leaves_its_value_to_no_new_row(filled: Filled) -> None:
+    new, key = 5, (99,) * len(filled.newest.primary_key)
+    missing = Missing(2, "gone", at_once=True)
+    column = Column(new, "n", Type("text"), True, "gone", State.DELETE_ONLY, missing=missing)
+    filled.put(replace(filled.newest, version=2, columns=(*filled.newest.columns, column)))
+    filled.drop(new)
+    filled.remove()
+    change = RowChange(ChangeKind.INSERT, 1, 3, key, {KEY: 99, A: 1, B: 99}, {}, (0,))
+    filled.commit(lambda: filled.store.change(filled.newest, change, filled.lsn, 0, None))
+    assert filled.one(f"SELECT count(c{new}) FROM t1") == 0
+    assert filled.clean()

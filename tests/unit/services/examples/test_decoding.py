@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -113,8 +112,21 @@ def test_a_row_whose_image_was_too_large_is_told_by_its_key() -> None:
 def test_what_is_no_row_image_is_not_taken_for_one() -> None:
     book = VersionBook()
     book.learn(event(V1))
-    with pytest.raises(ValueError, match="no row image"):
-        book.decode(1, RowRecord(row_key((7,)), msgpack.packb([2, 30])))
+    told = book.decode(1, RowRecord(row_key((7,)), msgpack.packb([2, 30])))
+    assert told is not None
+    assert "no row image" in told["unreadable"]
+
+
+def test_bytes_that_nobody_can_read_hold_up_no_others() -> None:
+    book = VersionBook()
+    rows = WaitingRows(book, 1)
+    for garbage in (b"", b"\xff", b"{}", b"[]", event(V1).replace(b'"elements"', b'"other"')):
+        assert book.learn(garbage) is None
+        (told,) = rows.take(RowRecord(garbage, garbage))
+        assert set(told) == {"unreadable"}
+    assert book.learn(event(V1)) is not None
+    (told,) = rows.take(RowRecord(row_key((7,)), None))
+    assert told == {"table": "flights", "deleted": {"id": 7}}
 
 
 def test_the_ten_lines_of_the_document_do_what_it_says() -> None:

@@ -7,7 +7,14 @@ from random import Random
 
 import pytest
 
-from leasehold.adapters.sqlite.query import Limits, run
+from leasehold.adapters.sqlite.query import (
+    FETCH_BYTES_MAX,
+    FIRST_ROWS,
+    STEP_ROWS_MAX,
+    Limits,
+    bytes_of,
+    run,
+)
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import QueryCanceled, Refused, RequestTooLarge
 from leasehold.sql.functions.registry import cast_for
@@ -50,6 +57,25 @@ def test_rows_come_in_batches(asked: Asked) -> None:
     with pytest.raises(Refused):
         rows.fetch(3)
     assert rows.fetch(3) == []
+
+
+def test_a_batch_of_large_rows_is_small(asked: Asked) -> None:
+    """256 rows of a MiB were taken at once."""
+    prepared = asked.prepared(
+        "SELECT x, repeat('x', CASE WHEN x > 100 THEN 1000000 ELSE 1 END)"
+        " FROM generate_series(1, 160) x"
+    )
+    rows = run(asked.snapshot.connection, prepared, context=CommitContext(0, b""))
+    found, sizes, more = [], [], True
+    while more:
+        part, error, more = rows.fetch_part()
+        assert error is None
+        assert part or not more
+        sizes.append(bytes_of(part))
+        found += [x for x, _ in part]
+    assert found == [*range(1, 161)]
+    assert sizes[0] <= STEP_ROWS_MAX * FETCH_BYTES_MAX, "which was not known before"
+    assert max(sizes[1:]) <= FIRST_ROWS * FETCH_BYTES_MAX
 
 
 def test_a_statement_is_prepared_once_for_its_versions(asked: Asked) -> None:

@@ -14,21 +14,23 @@ from leasehold.model.errors import FeatureNotSupported, Refused, SyntaxInvalid
 from leasehold.pgwire.auth.scram_server import verifier_of_password, verifier_of_text
 from leasehold.sql.ddl.passwords import with_verifiers
 from leasehold.sql.ddl.schema_statements import parse_ddl, parse_statements
-from leasehold.sql.syntax.role_statements import (
-    AlterRole,
+from leasehold.sql.syntax.roles.grant_statements import (
     ChangeOwner,
-    CreateRole,
     DropOwned,
-    DropRole,
     GrantPrivileges,
-    GrantRole,
     ObjectNamed,
     PrivilegeNamed,
     ReassignOwned,
+    RoleStatement,
+)
+from leasehold.sql.syntax.roles.role_statements import (
+    AlterRole,
+    CreateRole,
+    DropRole,
+    GrantRole,
     RenameRole,
     RoleNamed,
     RoleOptions,
-    RoleStatement,
 )
 
 VERIFIER = str(verifier_of_password("secret", bytes(16)))

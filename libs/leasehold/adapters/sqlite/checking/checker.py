@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 import apsw
 
 from leasehold.adapters.os.scheduling import take_short_turns
-from leasehold.adapters.sqlite.catalog import read_catalog
+from leasehold.adapters.sqlite.access import sum_access
+from leasehold.adapters.sqlite.catalog import read_newest_job
 from leasehold.adapters.sqlite.checking.findings import FINDINGS_MAX, TableFindings
 from leasehold.adapters.sqlite.checking.repair import Repairs
 from leasehold.adapters.sqlite.checking.slice_check import SliceCheck
@@ -24,7 +25,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS
 from leasehold.catalog.job import job_from_wire
 from leasehold.catalog.states import State
-from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.acks import ROLES_CHECKED, CheckReport
 from leasehold.model.records.log import CheckSlice, LogPosition
 
 # Each waiting check keeps a snapshot open, and with it the WAL from being reset.
@@ -131,6 +132,8 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
     try:
         snapshot = check.snapshot
         position = snapshot.position()
+        if table_id == ROLES_CHECKED:
+            return _roles_checked(check, position)
         versions = snapshot.versions(table_id)
         if not versions:
             return _failed(check.subject, table_id, position, f"there is no table {table_id}")
@@ -174,10 +177,19 @@ def _unmerged(snapshot: SqliteSnapshot, newest: Descriptor) -> frozenset[int]:
     each node at that position they are the same, however far each has merged."""
     if not any(index.state is State.WRITE_ONLY for index in newest.indexes):
         return frozenset()
-    jobs = map(job_from_wire, read_catalog(snapshot.connection).jobs)
-    return frozenset(
-        job.element_id for job in jobs if job.by_range and job.table_id == newest.table_id
-    )
+    body = read_newest_job(snapshot.connection, newest.table_id)
+    job = None if body is None else job_from_wire(body)
+    return frozenset((job.element_id,) if job is not None and job.by_range else ())
+
+
+def _roles_checked(check: _Check, position: LogPosition) -> CheckReport:
+    """Return the report on roles, memberships and privileges: there is nothing to be found in them
+    but that another node's differ."""
+    began_ns = monotonic_ns()
+    count, checksum = sum_access(check.snapshot.connection)
+    took_ms = (monotonic_ns() - began_ns) // 1_000_000
+    told = _failed(check.subject, ROLES_CHECKED, position, "")
+    return told._replace(rows=count, checksum=checksum, took_ms=took_ms)
 
 
 def _whole(snapshot: SqliteSnapshot, table_id: int, lsn: int) -> TableFindings:

@@ -1,13 +1,13 @@
-"""Statements about roles and privileges, names not yet resolved; made by `ddl/roles.py` and
-`ddl/grants.py`, carried out by `schema_change/plan/roles.py`.
+"""Statements that make, change and grant roles, names not yet resolved; made by `ddl/roles.py`,
+carried out by `schema_change/plan/roles.py`.
 
-`position` counts characters from 1.
+`position` counts characters from 1; `tag` is what a client is told of the statement at its end.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class RoleOptions:
 
 @dataclass(frozen=True, slots=True)
 class CreateRole:
+    tag: ClassVar[str] = "CREATE ROLE"
     name: str
     options: RoleOptions
     position: int = 1
@@ -52,12 +53,14 @@ class CreateRole:
 
 @dataclass(frozen=True, slots=True)
 class AlterRole:
+    tag: ClassVar[str] = "ALTER ROLE"
     role: RoleNamed
     options: RoleOptions
 
 
 @dataclass(frozen=True, slots=True)
 class RenameRole:
+    tag: ClassVar[str] = "ALTER ROLE"
     name: str
     to: str
     position: int = 1
@@ -65,6 +68,7 @@ class RenameRole:
 
 @dataclass(frozen=True, slots=True)
 class DropRole:
+    tag: ClassVar[str] = "DROP ROLE"
     roles: tuple[RoleNamed, ...]
     if_exists: bool = False
 
@@ -81,69 +85,11 @@ class GrantRole:
     grantor: RoleNamed | None = None
     alters: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class PrivilegeNamed:
-    """A privilege by its word, in lower case, "" = ALL; `columns`: of those alone, () = of all of
-    the object."""
-
-    word: str
-    columns: tuple[str, ...] = ()
-    position: int = 1
+    @property
+    def tag(self) -> str:
+        if self.alters:
+            return "ALTER ROLE"
+        return "GRANT ROLE" if self.is_grant else "REVOKE ROLE"
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectNamed:
-    name: str
-    position: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class GrantPrivileges:
-    """GRANT and REVOKE of privileges. `objects`: names of the kind, or with `all_in_schema` none:
-    all tables or sequences."""
-
-    is_grant: bool
-    kind: Literal["table", "sequence", "database", "schema"]
-    objects: tuple[ObjectNamed, ...]
-    privileges: tuple[PrivilegeNamed, ...]
-    grantees: tuple[RoleNamed, ...]
-    option: bool = False
-    cascade: bool = False
-    all_in_schema: bool = False
-    grantor: RoleNamed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeOwner:
-    """ALTER TABLE or SEQUENCE … OWNER TO role."""
-
-    kind: Literal["table", "sequence"]
-    object: ObjectNamed
-    owner: RoleNamed
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReassignOwned:
-    roles: tuple[RoleNamed, ...]
-    to: RoleNamed
-
-
-@dataclass(frozen=True, slots=True)
-class DropOwned:
-    roles: tuple[RoleNamed, ...]
-    cascade: bool = False
-
-
-RoleStatement: TypeAlias = (
-    CreateRole
-    | AlterRole
-    | RenameRole
-    | DropRole
-    | GrantRole
-    | GrantPrivileges
-    | ChangeOwner
-    | ReassignOwned
-    | DropOwned
-)
+RoleDefinition: TypeAlias = CreateRole | AlterRole | RenameRole | DropRole | GrantRole

@@ -1,0 +1,1 @@
+"""What statements about roles and privileges say."""

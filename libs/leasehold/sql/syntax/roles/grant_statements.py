@@ -1,0 +1,81 @@
+"""Statements about privileges and owners, names not yet resolved; made by `ddl/grants.py`, carried
+out by `schema_change/plan/grants.py`.
+
+`position` counts characters from 1; `tag` is what a client is told of the statement at its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from leasehold.sql.syntax.roles.role_statements import RoleDefinition, RoleNamed
+
+
+@dataclass(frozen=True, slots=True)
+class PrivilegeNamed:
+    """A privilege by its word, in lower case, "" = ALL; `columns`: of those alone, () = of all of
+    the object."""
+
+    word: str
+    columns: tuple[str, ...] = ()
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectNamed:
+    name: str
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GrantPrivileges:
+    """GRANT and REVOKE of privileges. `objects`: names of the kind, or with `all_in_schema` none:
+    all tables or sequences."""
+
+    is_grant: bool
+    kind: Literal["table", "sequence", "database", "schema"]
+    objects: tuple[ObjectNamed, ...]
+    privileges: tuple[PrivilegeNamed, ...]
+    grantees: tuple[RoleNamed, ...]
+    option: bool = False
+    cascade: bool = False
+    all_in_schema: bool = False
+    grantor: RoleNamed | None = None
+
+    @property
+    def tag(self) -> str:
+        return "GRANT" if self.is_grant else "REVOKE"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOwner:
+    """ALTER TABLE or SEQUENCE … OWNER TO role."""
+
+    kind: Literal["table", "sequence"]
+    object: ObjectNamed
+    owner: RoleNamed
+    if_exists: bool = False
+
+    @property
+    def tag(self) -> str:
+        return f"ALTER {self.kind.upper()}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignOwned:
+    tag: ClassVar[str] = "REASSIGN OWNED"
+    roles: tuple[RoleNamed, ...]
+    to: RoleNamed
+
+
+@dataclass(frozen=True, slots=True)
+class DropOwned:
+    tag: ClassVar[str] = "DROP OWNED"
+    roles: tuple[RoleNamed, ...]
+    cascade: bool = False
+
+
+PrivilegeStatement: TypeAlias = GrantPrivileges | ChangeOwner | ReassignOwned | DropOwned
+RoleStatement: TypeAlias = RoleDefinition | PrivilegeStatement
+"""All that changes who may do what."""
