@@ -104,7 +104,12 @@ def test_what_all_processes_know_is_what_the_last_one_does() -> None:
     not coherent counts, and one that has not been heard for long no more."""
     now, random = 700 * MS, bytes(INCARNATION_BYTES)
     knows = incarnation_of(random)
-    assert [known_to(each) for each in (random, b"", knows, incarnation_of(b""))] == [0, 0, KNOWN, KNOWN]
+    assert [known_to(each) for each in (random, b"", knows, incarnation_of(b""))] == [
+        0,
+        0,
+        KNOWN,
+        KNOWN,
+    ]
     master = watch(longest_grant_ms=500)
     assert not master.all_know(CHANGES_IN_PLACE, 599 * MS), "who holds a lease may not be heard yet"
     assert master.all_know(CHANGES_IN_PLACE, now)

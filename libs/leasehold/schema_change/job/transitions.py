@@ -83,7 +83,7 @@ def _begin_after_backfill(job: Job, now_us: int, look: CheckSlice | None) -> Job
     if job.current.validates:
         begun = replace(job, phase=Phase.VALIDATING, dropped=0, verdict="", code="")
         return _begin_run(begun, now_us)
-    if job.current.verifies or job.current.backfills:
+    if job.current.verifies:
         return mark(replace(job, phase=Phase.VERIFYING, look=look, looked=0), now_us)
     return _begin_next_step(job, now_us)
 
