@@ -303,6 +303,10 @@ class Catalog:
         job = self.jobs.get(job_id)
         return job is None or job.status.ended
 
+    def is_gentle(self) -> bool:
+        """Say whether a job that goes on is to be felt half as much by users."""
+        return any(job.gentle for job in self.running.values())
+
     def next_job_id(self) -> int:
         return max(self.jobs, default=0) + 1
 

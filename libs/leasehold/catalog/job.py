@@ -90,8 +90,9 @@ class Job:
     looks at all in one pass;
     `looked`: rows and entries in the slices before it. `settings`: rows_per_second (0 = no limit),
     chunk_rows, postpone (1: the point of no return waits), cancel_blockers_after_ms (0 = leases are
-    waited for). `principal`: the role that asked for it, "" = the bootstrap role. `by_range`: the
-    run fills ranges of keys, of which the log has those up to `through`, () = none yet.
+    waited for), gentle (1: users are to feel half of it). `principal`: the role that asked for it,
+    "" = the bootstrap role. `by_range`: the run fills ranges of keys, of which the log has those up
+    to `through`, () = none yet.
     """
 
     job_id: int
@@ -147,6 +148,10 @@ class Job:
         """Return the edits that the current step makes in one of the tables."""
         edits = self.current.edits
         return tuple(e for e in edits if (e.table_id or self.table_id) == table_id)
+
+    @property
+    def gentle(self) -> bool:
+        return bool(self.settings.get("gentle"))
 
     @property
     def postponed(self) -> bool:

@@ -284,9 +284,9 @@ class StoreWriter(Protocol):
         so many entries that are not as their rows say are remembered for `repair`."""
         ...
 
-    def give_way(self, *, beside_users: bool) -> None:
+    def give_way(self, *, beside_users: bool, gentle: bool) -> None:
         """Whether users write at the moment: then what the store does beside the apply loop takes
-        longer rather than have them wait for it."""
+        longer rather than have them wait for it; twice as long where it is to be `gentle`."""
         ...
 
     def tidy(self) -> None:

@@ -498,7 +498,7 @@ class Node:
         effects: list[Effect] = []
         if self.identity.due(now.mono_ns):
             effects.append(AskLogIdentity())
-        self._upkeep.give_way(now)
+        self._upkeep.give_way(self.catalog, now)
         self.foreign.check(now.mono_ns)
         words = self.foreign.warning(now.mono_ns)
         if words:

@@ -33,6 +33,7 @@ class StoreUpkeep:
         self._users_ns: int | None = None  # when rows that a request wrote were last read
         self.beside_users = False
         """Whether a request has written rows lately."""
+        self._gentle = False
 
     def record_read(self, record: Decisions, now: Now) -> None:
         """Note whether users write, and what there is to be merged."""
@@ -41,12 +42,14 @@ class StoreUpkeep:
         if first is not None and first.request_id and first.changes:
             self._users_ns = now.mono_ns
 
-    def give_way(self, now: Now) -> None:
-        """Let checks go as fast as they can while no user waits for what they hold up."""
+    def give_way(self, catalog: Catalog, now: Now) -> None:
+        """Let checks and merges go as fast as they can while no user waits for what they hold
+        up."""
         beside = self._users_ns is not None and now.mono_ns - self._users_ns < self._users_recent_ns
-        if beside != self.beside_users:
-            self.beside_users = beside
-            self._store.give_way(beside_users=beside)
+        gentle = catalog.is_gentle()
+        if (beside, gentle) != (self.beside_users, self._gentle):
+            self.beside_users, self._gentle = beside, gentle
+            self._store.give_way(beside_users=beside, gentle=gentle)
 
     def work(self, catalog: Catalog, position: LogPosition, now: Now) -> list[Effect]:
         """Repair, merge and remove a little; the store is at `position`, and nothing is open in

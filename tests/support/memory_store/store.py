@@ -516,7 +516,7 @@ class MemoryStore:
         if right is not None:
             now.entries.add((table, wrong.index_id, right, key))
 
-    def give_way(self, *, beside_users: bool) -> None:
+    def give_way(self, *, beside_users: bool, gentle: bool) -> None:
         """Nothing here takes long."""
 
     def tidy(self) -> None:

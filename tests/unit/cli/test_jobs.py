@@ -29,6 +29,8 @@ def asked(*arguments: str) -> tuple[str, dict[str, int]]:
         (["complete", "7"], "set", {"postpone": 0}),
         (["set", "7", "--rows-per-second", "0"], "set", {"rows_per_second": 0}),
         (["set", "7", "--chunk-rows", "10"], "set", {"chunk_rows": 10}),
+        (["set", "7", "--gentle"], "set", {"gentle": 1}),
+        (["set", "7", "--no-gentle"], "set", {"gentle": 0}),
         (
             ["set", "7", "--cancel-blockers-after", "30s"],
             "set",

@@ -33,6 +33,7 @@ from leasehold.adapters.os.scheduling import take_short_turns
 from leasehold.adapters.sqlite.checking.yielding import (
     STEPS_BETWEEN_LOOKS,
     GivesWay,
+    Users,
     pause_ns,
     processors_wanted,
 )
@@ -88,11 +89,13 @@ class RangeBackfills:
     """The ranges that wait, as the writer drives them. Changed inside its transactions; `look`
     after each that ended otherwise than by a commit."""
 
-    def __init__(self, connection: apsw.Connection, path: Path, direct_rows_max: int) -> None:
+    def __init__(
+        self, connection: apsw.Connection, path: Path, direct_rows_max: int, users: Users
+    ) -> None:
         self._connection = connection
         self._direct_rows_max = direct_rows_max
-        self._beside = Event()
-        self._sorter = _Sorter(path, self._beside)
+        self._users = users
+        self._sorter = _Sorter(path, users)
         self._rows = PIECE_ROWS_FIRST
         self._attached: _Waiting | None = None  # whose run this connection has
         self._merged = 0  # entries of that run
@@ -117,12 +120,6 @@ class RangeBackfills:
             for number, table_id, version, element_id, span in found
         ]
         self._sorter.forget(set(self._waiting))
-
-    def give_way(self, *, beside_users: bool) -> None:
-        if beside_users:
-            self._beside.set()
-        else:
-            self._beside.clear()
 
     # ------------------------------------------------------------ inside a transaction
 
@@ -220,7 +217,7 @@ class RangeBackfills:
             # The next one meanwhile.
             then = [w for w in self._waiting[1:2] if w[1:4] == first[1:4]]
             self._sorter.begin([self._work(plan, entries, each) for each in then])
-        beside = self._beside.is_set()
+        beside, gentle = self._users.beside, self._users.gentle
         begun_ns, worked_ns, rows = monotonic_ns(), thread_time_ns(), self._rows
         last = self._last()
         until = min(last, self._merged + rows)
@@ -231,14 +228,15 @@ class RangeBackfills:
                 self._forget(first)
         self._merged = until  # ⚠ only now: what is rolled back was never merged
         took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
-        wanted_ns = PIECE_BESIDE_NS if beside else PIECE_NS
+        wanted_ns = (PIECE_BESIDE_NS >> gentle) if beside else PIECE_NS
         fit = rows * wanted_ns // max(1, took_ns)
         self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, min(fit, 2 * rows)))
         if until == last:
             self.look()
             self._let_go()
-        pause = pause_ns(worked_ns, took_ns, processors_wanted()) if beside else 0
-        return Merged(rows, pause)
+        if not beside:
+            return Merged(rows, 0)
+        return Merged(rows, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
 
     def _last(self) -> int:
         """Return how many entries the run has."""
@@ -305,9 +303,9 @@ class RangeBackfills:
 class _Sorter:
     """The thread that sorts runs aside, one after the other."""
 
-    def __init__(self, store: Path, beside: Event) -> None:
+    def __init__(self, store: Path, users: Users) -> None:
         self._store = store
-        self._beside = beside
+        self._users = users
         self._closing = Event()
         self._asked: set[_Waiting] = set()
         self._works: SimpleQueue[_Work | None] = SimpleQueue()
@@ -379,7 +377,7 @@ class _Sorter:
             connection.execute(f"PRAGMA cache_size = -{SORTER_CACHE_MB * 1024}")
             connection.execute("ATTACH ? AS store", (str(self._store),))
             connection.set_progress_handler(
-                GivesWay(self._beside, self._closing), STEPS_BETWEEN_LOOKS
+                GivesWay(self._users, self._closing), STEPS_BETWEEN_LOOKS
             )
             connection.execute(work.make)
             connection.execute(work.select, work.bindings)

@@ -22,6 +22,7 @@ from leasehold.adapters.sqlite.backfill import (
 from leasehold.adapters.sqlite.catalog import StoredTables
 from leasehold.adapters.sqlite.checking.checker import Checker
 from leasehold.adapters.sqlite.checking.repair import repair_entry
+from leasehold.adapters.sqlite.checking.yielding import Users
 from leasehold.adapters.sqlite.checkpoints import Checkpoints
 from leasehold.adapters.sqlite.counts import RowCounts
 from leasehold.adapters.sqlite.history import make_history
@@ -125,10 +126,11 @@ class SqliteStore:
         self._look_aside = False  # it has set something aside
         self._look_again = False  # more of what is dead may go now
         self._readers = Readers(self.path, cache_mb=min(cache_mb, CACHE_MB), memory=self.memory)
-        self._checker = Checker(self._readers)
+        self._users = Users()
+        self._checker = Checker(self._readers, self._users)
         self._removal = Removal(self._connection, self._tables, self._past.lose)
         self._removal.look_at_all()
-        self._ranges = RangeBackfills(self._connection, self.path, direct_rows_max)
+        self._ranges = RangeBackfills(self._connection, self.path, direct_rows_max, self._users)
         self._ranges_touched = False
 
     def close(self) -> None:
@@ -574,9 +576,8 @@ class SqliteStore:
     ) -> None:
         self._checker.start(subject, table_ids, elements, repairs_max, part)
 
-    def give_way(self, *, beside_users: bool) -> None:
-        self._ranges.give_way(beside_users=beside_users)
-        self._checker.give_way(beside_users=beside_users)
+    def give_way(self, *, beside_users: bool, gentle: bool) -> None:
+        self._users.beside, self._users.gentle = beside_users, gentle
 
     def tidy(self) -> None:
         if not self._open:

@@ -303,7 +303,8 @@ class Master:
         if not self._backfill.waits:
             return 0
         behind = self.watch.records_behind(self._log_end, now.mono_ns)
-        return self._pace.rows(behind, now.mono_ns, users=self._has_users(now))
+        users, gentle = self._has_users(now), self._catalog.is_gentle()
+        return self._pace.rows(behind, now.mono_ns, users=users, gentle=gentle)
 
     def _has_users(self, now: Now) -> bool:
         taken_ns = self._requests.taken_ns

@@ -19,7 +19,7 @@ from leasehold.adapters.sqlite.checking.findings import FINDINGS_MAX, TableFindi
 from leasehold.adapters.sqlite.checking.repair import Repairs
 from leasehold.adapters.sqlite.checking.slice_check import SliceCheck
 from leasehold.adapters.sqlite.checking.table_check import TableCheck
-from leasehold.adapters.sqlite.checking.yielding import STEPS_BETWEEN_LOOKS, GivesWay
+from leasehold.adapters.sqlite.checking.yielding import STEPS_BETWEEN_LOOKS, GivesWay, Users
 from leasehold.adapters.sqlite.snapshot import Readers, SqliteSnapshot
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS
@@ -48,15 +48,16 @@ class Checker:
     the master waiting for it.
     """
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: Readers, users: Users) -> None:
+        """Begin without a check; beside `users` they pause, those that run, too."""
         self._readers = readers
+        self._users = users
         self.repairs = Repairs()
         self._waiting: SimpleQueue[_Check | None] = SimpleQueue()
         self._finished: deque[CheckReport] = deque()
         self._thread: Thread | None = None
         self._running: apsw.Connection | None = None
         self._closing = Event()
-        self._beside = Event()  # users write meanwhile
 
     def start(
         self,
@@ -79,14 +80,6 @@ class Checker:
             self._thread = Thread(target=self._work, name="store-check", daemon=True)
             self._thread.start()
         self._waiting.put(_Check(subject, tables, tuple(elements), repairs_max, part, snapshot))
-
-    def give_way(self, *, beside_users: bool) -> None:
-        """Make checks pause while users write, or no longer. It holds for the one that runs,
-        too."""
-        if beside_users:
-            self._beside.set()
-        else:
-            self._beside.clear()
 
     def finished(self) -> Sequence[CheckReport]:
         """Reports finished since the last call."""
@@ -114,7 +107,7 @@ class Checker:
             try:
                 self._running = connection
                 connection.set_progress_handler(
-                    GivesWay(self._beside, self._closing), STEPS_BETWEEN_LOOKS
+                    GivesWay(self._users, self._closing), STEPS_BETWEEN_LOOKS
                 )
                 for table_id in check.table_ids:
                     if self._closing.is_set():

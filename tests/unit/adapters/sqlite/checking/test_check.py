@@ -403,18 +403,18 @@ def test_a_check_gives_way_and_its_snapshot_goes_back_to_readers_without_that(
 
     class Looks(GivesWay):
         def __call__(self) -> bool:
-            looks.append(self._beside.is_set())
+            looks.append(self._users.beside)
             return super().__call__()
 
     monkeypatch.setattr(checker, "GivesWay", Looks)
     monkeypatch.setattr(checker, "STEPS_BETWEEN_LOOKS", 10)
-    store.give_way(beside_users=True)
+    store.give_way(beside_users=True, gentle=False)
     store.check(b"x", (TABLE,), ())
     assert [report.error for report in wait(store)] == [""]
     assert looks
     assert all(looks)
     looks.clear()
-    store.give_way(beside_users=False)
+    store.give_way(beside_users=False, gentle=False)
     store.check(b"y", (TABLE,), ())
     wait(store)
     assert looks
