@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job
@@ -17,14 +17,16 @@ from leasehold.settings.environment import KafkaSettings
 from spark_streaming.chunk_producer import ChunkProducer
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
-from spark_streaming.range_reader import Range, Records, records_of
+from spark_streaming.range_reader import Range, Records, pieces_of, records_of
 from spark_streaming.run_folder import Totals
 from spark_streaming.run_thread import Convert, RunResources, RunThread, topics_there
 
-if TYPE_CHECKING:
-    pass
-
 log: Final = logging.getLogger(__name__)
+
+SAMPLED_OFFSETS: Final = 32_768
+SAMPLED_OF_PIECES: Final = 8
+"""Of a table of a million rows one key of 250 tells where to cut it: a range is then right to a
+thirtieth."""
 
 
 class Backfill(RunThread):
@@ -50,7 +52,7 @@ class Backfill(RunThread):
             # (one transactional changefeed, in log order): no topic means no rows.
             there = self._source in topics_there(self._kafka)
             by_range = self._job.by_range
-            send_few = self._count_few if by_range else partial(self._send_few, chunk_producer)
+            send_few = self._sample_few if by_range else partial(self._send_few, chunk_producer)
             ended = send_few() if there else Totals()
             if ended is None:
                 send = self._sample_batch if by_range else partial(self._send_batch, chunk_producer)
@@ -106,14 +108,25 @@ class Backfill(RunThread):
 
     # ------------------------------------------------------------ by range
 
-    def _count_few(self) -> Totals | None:
-        """Return how many images there are, where they are few, so that they are one range; None
-        where a query has to read them."""
+    def _sample_few(self) -> Totals | None:
+        """Return how many images there are, and keep keys of as many as the driver reads itself;
+        None where it reads none. Where images lie tells nothing of their keys, so that some pieces
+        from all over a topic tell where to cut as well as all of it does."""
+        few_max = self._few_max()
+        if not few_max:
+            return None
         with FewImages(self._kafka, (self._source,), self.gate.is_closed) as images:
-            ranges = images.ranges(self._few_max())
-            if ranges is None:
-                return None
+            ranges = images.all_ranges()
             rows = sum(each.until - each.first for each in ranges)
+            if rows <= few_max:
+                return Totals(rows, 0)  # they are one range
+            keys: list[bytes] = []
+            for piece in pieces_of(ranges, min(few_max, SAMPLED_OFFSETS)):
+                for records in images.records(piece):
+                    if self.gate.is_closed():
+                        raise RunStopped
+                    keys += take_sample(records.keys, records.images, SAMPLED_OF_PIECES).keys
+        self._folder.keep_sample(0, keys)
         return Totals(rows, 0)
 
     def _sample_batch(self, batch_id: int) -> None:
@@ -132,7 +145,7 @@ class Backfill(RunThread):
     def _send_borders(self, chunk_producer: ChunkProducer, totals: Totals) -> Totals:
         """Send where to cut. After a failure they come again, and those that the log has are passed
         over."""
-        borders = cut_ranges(self._job, self._folder.all_samples())
+        borders = cut_ranges(self._job, self._folder.all_samples(), totals.rows)
         for border in borders:
             chunk_producer.send(self._codec.encode(border))
         return Totals(totals.rows, len(borders))

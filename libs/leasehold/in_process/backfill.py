@@ -256,7 +256,7 @@ class MemoryBackfill(MemoryTask):
         at the end the borders and the marker."""
         done, job = self._checkpoints[run], state.job
         if not read:
-            cut = cut_ranges(job, done.samples, RANGE_ROWS, 1)
+            cut = cut_ranges(job, done.samples, done.rows, RANGE_ROWS)
             end = ChunksEnd(job.job_id, run.run, done.rows, len(cut))
             self._send([*cut, end], run, state, None)
             return

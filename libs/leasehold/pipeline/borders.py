@@ -20,7 +20,7 @@ RANGE_ROWS: Final = 250_000
 """What each node sorts at once. The more, the less often the index is gone through from its first
 page to its last, and the longer nothing of it is merged."""
 SAMPLED_OF: Final = 1_024
-"""One key of so many is in a sample: a range is then right to a tenth."""
+"""One key of so many is in the sample of a whole topic: a range is then right to a tenth."""
 _TRUNCATION: Final = row_key(())
 
 
@@ -41,11 +41,12 @@ def take_sample(
 
 
 def cut_ranges(
-    job: Job, samples: Iterable[bytes], range_rows: int = RANGE_ROWS, of: int = SAMPLED_OF
+    job: Job, samples: Iterable[bytes], rows: int, range_rows: int = RANGE_ROWS
 ) -> list[BackfillBorder]:
-    """Return the borders of the job's run, in their order; none where one range has all rows.
-    Raises MalformedRequest for what is no key."""
+    """Return the borders of the job's run over `rows` rows, in their order; none where one range
+    has all. Raises MalformedRequest for what is no key."""
     places: list[Key] = sorted(map(restore_row_key, set(samples)), key=order_of)
+    of = max(1, rows // max(1, len(places)))
     step = max(1, range_rows // of)
     version = job.versions[job.table_id]
     # The last range has from one to one and a half times as many.

@@ -24,23 +24,32 @@ def keys_of(*keys: Key) -> list[bytes]:
 
 
 def test_a_table_of_one_range_has_no_border() -> None:
-    assert cut_ranges(JOB, []) == []
-    assert cut_ranges(JOB, keys_of(*((n,) for n in range(14))), 10, 1) == []
+    assert cut_ranges(JOB, [], 0) == []
+    assert cut_ranges(JOB, keys_of(*((n,) for n in range(14))), 14, 10) == []
 
 
 def test_borders_are_in_order_and_the_last_range_is_not_a_small_one() -> None:
-    cut = cut_ranges(JOB, keys_of(*((n,) for n in reversed(range(44)))), 10, 1)
+    cut = cut_ranges(JOB, keys_of(*((n,) for n in reversed(range(44)))), 44, 10)
     assert [border.through for border in cut] == [(9,), (19,), (29,)]
     assert {border.rows for border in cut} == {10}
     assert {border[:5] for border in cut} == {(7, 1, 1, 3, 9)}
-    cut = cut_ranges(JOB, keys_of(*((n,) for n in range(46))), 10, 1)
+    cut = cut_ranges(JOB, keys_of(*((n,) for n in range(46))), 46, 10)
     assert cut[-1].through == (39,)
+
+
+def test_a_sample_of_some_stands_for_all() -> None:
+    cut = cut_ranges(JOB, keys_of(*((n,) for n in range(0, 1_000, 10))), 1_000, 250)
+    assert [(border.through, border.rows) for border in cut] == [
+        ((240,), 250),
+        ((490,), 250),
+        ((740,), 250),
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.text(max_size=3))), st.integers(1, 5))
 def test_ranges_hold_every_key_once_in_the_order_of_a_store(keys: list[Key], rows: int) -> None:
     samples = keys_of(*keys, *keys[: len(keys) // 2])
-    through = [border.through for border in cut_ranges(JOB, samples, rows, 1)]
+    through = [border.through for border in cut_ranges(JOB, samples, len(set(keys)), rows)]
     assert through == sorted(set(through), key=order_of)
     counts = [sum(order_of(k) <= order_of(t) for k in set(keys)) for t in through]
     assert counts == [rows * (n + 1) for n in range(len(counts))]
