@@ -199,9 +199,17 @@ def test_what_was_set_and_set_back_leaves_an_older_write_harmless() -> None:
 
 @pytest.mark.parametrize("users", [False, True])
 def test_beside_users_a_smaller_table_is_looked_at_in_slices_too(users: bool) -> None:
-    walk = WalkSettings(whole_max=10, whole_beside_max=2, rows_max=2)
+    walk = WalkSettings(whole_max=10, whole_beside_max=1, sums_beside_max=2, rows_max=2)
     world = verifying(walk=walk, users=users)
     assert (world.job().look is not None) == users
+    world.settle()
+    assert world.job().status is Status.SUCCEEDED
+
+
+def test_an_index_whose_sums_tell_is_looked_at_in_one_pass_beside_users_too() -> None:
+    walk = WalkSettings(whole_max=10, whole_beside_max=1, sums_beside_max=5, rows_max=2)
+    world = verifying(walk=walk, users=True)
+    assert world.job().look is None
     world.settle()
     assert world.job().status is Status.SUCCEEDED
 
@@ -210,7 +218,7 @@ def test_beside_users_a_smaller_table_is_looked_at_in_slices_too(users: bool) ->
 def test_beside_users_the_first_slice_whose_time_nobody_knows_is_small(
     users: bool, rows: int
 ) -> None:
-    walk = WalkSettings(whole_max=2, whole_beside_max=2, rows_max=100, first_beside_max=3)
+    walk = WalkSettings(whole_max=2, sums_beside_max=2, rows_max=100, first_beside_max=3)
     world = verifying(walk=walk, users=users)
     look = world.job().look
     assert look is not None
