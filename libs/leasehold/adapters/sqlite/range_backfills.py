@@ -228,7 +228,7 @@ class RangeBackfills:
                 self._forget(first)
         self._merged = until  # ⚠ only now: what is rolled back was never merged
         took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
-        wanted_ns = (PIECE_BESIDE_NS >> gentle) if beside else PIECE_NS
+        wanted_ns = PIECE_BESIDE_NS // (2 if gentle else 1) if beside else PIECE_NS
         fit = rows * wanted_ns // max(1, took_ns)
         self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, min(fit, 2 * rows)))
         if until == last:

@@ -97,7 +97,7 @@ class BackfillPace:
         if users:
             self._look(now_ns)
             rests = self._round is not None or now_ns < self._rest_until_ns
-            return 0 if rests else max(1, self._beside >> gentle)
+            return 0 if rests else max(1, self._beside // (2 if gentle else 1))
         return self._settings.rows_max if behind <= self._settings.behind_max else 0
 
     def appended(self, rows: int, now_ns: int, *, users: bool, waiting: bool) -> None:
@@ -140,8 +140,8 @@ class BackfillPace:
             if ended.rows:
                 took_ns, limit_ns = now_ns - ended.appended_ns, self._limit_ns()
                 rest_ns = min(took_ns, limit_ns) * self._settings.rest_percent // 100
-                self._rest_until_ns = now_ns + (rest_ns << self._gentle)
-                self._learn(ended.rows << self._gentle, took_ns, limit_ns)
+                self._rest_until_ns = now_ns + rest_ns * (2 if self._gentle else 1)
+                self._learn(ended.rows * (2 if self._gentle else 1), took_ns, limit_ns)
 
     def _look(self, now_ns: int) -> None:
         """Begin a look that is due, and end one that takes too long."""

@@ -168,7 +168,7 @@ class VerificationWalk:
         """Return how long after a slice was asked for the next one, which is `step`, may be."""
         rate = job.settings.get("rows_per_second", 0)
         rest_ms = step.took_ms + self._settings.rest_ms if self._users() else 0
-        rest_ms <<= job.gentle
+        rest_ms *= 2 if job.gentle else 1
         return max(rest_ms * NS_PER_MS, step.keys * NS_PER_S // rate if rate else 0)
 
     def _are_told_by_sums(self, job: Job) -> bool:
@@ -191,7 +191,7 @@ class VerificationWalk:
         whole = nodes if kept.nodes is None else kept.nodes & nodes
         reports = [self.reports(job)[node] for node in sorted(nodes)]
         took_ms = max(report.took_ms for report in reports)
-        target_ms = self._settings.slice_ms >> job.gentle
+        target_ms = self._settings.slice_ms // (2 if job.gentle else 1)
         rows_max = slice_rows(job.look, took_ms, target_ms, self._rows_max(job))
         look = next_slice(self._parts(job), job.look, reports[0].until, rows_max)
         keys = reports[0].rows + sum(reports[0].entries.values())
