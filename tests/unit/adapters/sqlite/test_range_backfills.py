@@ -8,6 +8,7 @@ the last piece, by the record behind which nothing may wait, by a roll-back, a r
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Iterator
@@ -231,6 +232,31 @@ def test_a_restart_and_a_copy_in_the_middle_of_a_merge_begin_the_range_anew(
         finally:
             store.close()
         assert [path.name for path in tmp_path.glob(f"{name}.run*")] == []
+
+
+@pytest.mark.parametrize("gentle", [False, True])
+def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
+    tmp_path: Path, gentle: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a gentle job half as long, and at most half of the time, with processors to spare, too."""
+    for name in ("monotonic_ns", "thread_time_ns"):
+        clock = itertools.count(0, 6_000_000)
+        monkeypatch.setattr(range_backfills, name, clock.__next__)
+    monkeypatch.setattr(range_backfills, "processors_wanted", lambda: 0)
+    monkeypatch.setattr(range_backfills, "PIECE_ROWS_FIRST", 8)
+    monkeypatch.setattr(range_backfills, "PIECE_ROWS_MIN", 1)
+    monkeypatch.setattr(range_backfills, "PIECE_ROWS_MAX", 8)
+    store = SqliteStore(tmp_path / "node.db", cache_mb=1, direct_rows_max=0)
+    table = filled(store)
+    store.give_way(beside_users=True, gentle=gentle)
+    note(table, ALL)
+    newest = table.catalog.newest(1)
+    while not (first := store.merge_entries(newest)).rows:
+        time.sleep(0.001)
+    second = store.merge_entries(newest)
+    store.close()
+    assert (first.rows, second.rows) == (8, 2 if gentle else 4), "a piece took twice 3 ms"
+    assert first.pause_ns == (6_000_000 if gentle else 0)
 
 
 def test_few_rows_are_put_at_the_very_position(tmp_path: Path) -> None:
