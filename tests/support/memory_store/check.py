@@ -52,7 +52,8 @@ def check_contents(
         found = (*found, *_unlike_mirror(held, newest), *_of_mirror(held, newest.mirror))
     entries: dict[int, int] = {}
     # Of those how many are there is each store's own until the job goes on.
-    merged = data._replace(entries={e for e in data.entries if e[0] not in unmerged(held)})
+    waits = unmerged(held)
+    merged = data._replace(entries={e for e in data.entries if e[0] not in waits})
     for index_id, _, _ in merged.entries:
         entries[index_id] = entries.get(index_id, 0) + 1
     return CheckReport(
@@ -75,8 +76,8 @@ def check_contents(
 
 
 def unmerged(held: Contents) -> frozenset[int]:
-    jobs = map(job_from_wire, held.jobs.values())
-    return frozenset(job.element_id for job in jobs if job.by_range)
+    ranged = (job_from_wire(body) for body in held.jobs.values() if body.get("by_range"))
+    return frozenset(job.element_id for job in ranged)
 
 
 def _unlike_mirror(held: Contents, table: Descriptor) -> list[Violation]:
