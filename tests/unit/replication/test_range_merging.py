@@ -36,7 +36,7 @@ JOB = Job(
     request_id=b"",
     kind="create index",
     subject="index i",
-    steps=(Step((), backfills=(INDEX,)), Step(())),
+    steps=(Step((), backfills=(INDEX,), verifies=(INDEX,)), Step(())),
     point=1,
     phase=Phase.BACKFILLING,
     versions={1: 1},
