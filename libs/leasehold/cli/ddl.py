@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         sql = f"EXPLAIN {said}" if args.explain else said
         request = {"sql": sql, "on_conflict": OnConflict.FAIL.value}
         outcome = changes.submit(request).result(args.timeout)
-        for job in read_jobs(outcome.answer) if args.gentle else ():
+        for job in read_jobs(outcome.answer) if args.gentle and outcome.lsn else ():
             control = JobControl(job, "set", {"gentle": 1})
             # One that has ended meanwhile needs it no more.
             changes.submit(ChangeRequest(b"", control=control)).result(args.timeout)
