@@ -29,14 +29,15 @@ class FewImages(Closing):
     def ranges(self, offsets_max: int) -> list[Range] | None:
         """Return all of it; None where it is more than that. Offsets, of which a compacted topic
         has no more than records. Raises BusUnavailable."""
-        found: list[Range] = []
-        left = offsets_max
+        found = self.all_ranges()
+        return found if sum(each.until - each.first for each in found) <= offsets_max else None
+
+    def all_ranges(self) -> list[Range]:
+        """Return all of it, however much it is. Raises BusUnavailable."""
+        found = []
         for topic in self._topics:
             for partition in range(self._reader.partitions(topic)):
                 first, until = self._reader.offsets(topic, partition)
-                left -= until - first
-                if left < 0:
-                    return None
                 if first < until:
                     found.append(Range(topic, partition, first, until))
         return found

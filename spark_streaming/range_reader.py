@@ -21,6 +21,8 @@ QUEUED_KBYTES_MAX: Final = 2 * 1024
 """What is read ahead is read beyond the range, too."""
 POLL_S: Final = 1.0
 SILENCE_POLLS_MAX: Final = 15
+PIECE_OFFSETS: Final = 1_024
+"""As many as one answer of the broker brings anyway."""
 _VERSION: Final = "v1"
 
 
@@ -66,6 +68,17 @@ def windows_of(ranges: Sequence[Range], offsets_max: int) -> list[Range]:
         parts = -(-(until - first) // offsets_max)
         ends = [first + (until - first) * n // parts for n in range(parts + 1)]
         found += [Range(topic, partition, *ends) for ends in pairwise(ends)]
+    return found
+
+
+def pieces_of(ranges: Sequence[Range], offsets: int) -> list[Range]:
+    """Return pieces of about so many offsets in all, from all over the ranges."""
+    there = sum(each.until - each.first for each in ranges)
+    every = max(PIECE_OFFSETS, there // max(1, offsets // PIECE_OFFSETS))
+    found = []
+    for topic, partition, first, until in ranges:
+        begins = range(first, until, every)
+        found += [Range(topic, partition, n, min(until, n + PIECE_OFFSETS)) for n in begins]
     return found
 
 

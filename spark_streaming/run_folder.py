@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from leasehold.pipeline.schedule import RunId
@@ -11,6 +11,7 @@ from spark_streaming.hadoop_folder import Folder
 
 CHECKPOINT: Final = "checkpoint"
 FACTS: Final = "facts"
+SAMPLES: Final = "samples"
 ROUND: Final = "round-"
 _TOTALS: Final = "totals.json"
 _ENDED: Final = "ended.json"
@@ -26,7 +27,7 @@ class Totals(NamedTuple):
 class RunFolder:
     """The folder of a run, `<job>-<run>/` in that of all runs: `checkpoint/` is Spark's,
     `totals.json` and `ended.json` are ours; `facts/<micro-batch>/` is what a validation has read so
-    far.
+    far, `samples/` what a backfill by range has.
 
     Nothing here decides what the store holds: a lost folder makes a run start from the beginning,
     and chunks that come twice are harmless.
@@ -65,6 +66,16 @@ class RunFolder:
             rounds = [each for each in self._folder.names(batch) if each.startswith(ROUND)]
             found += [f"{batch}/{each}" for each in rounds] or [batch]
         return [self._folder.uri(path) for path in found]
+
+    def keep_sample(self, batch_id: int, keys: Iterable[bytes]) -> None:
+        """Keep keys of one micro-batch that tell where to cut, in the place of those of an earlier
+        attempt. Raises SparkUnavailable."""
+        self._write(f"{SAMPLES}/{batch_id}.json", [key.hex() for key in keys])
+
+    def all_samples(self) -> Iterator[bytes]:
+        """Yield the keys that were kept of all micro-batches. Raises SparkUnavailable."""
+        for name in sorted(self._folder.names(SAMPLES)):
+            yield from map(bytes.fromhex, self._read(f"{SAMPLES}/{name}") or ())
 
     def totals_before(self, batch_id: int) -> Totals:
         """Return totals of all batches before this one; a batch that Spark replays counts once."""

@@ -288,8 +288,10 @@ ORDERS = [
         "condition 6 ",
     ),
     Order(
-        "unique before it is validated",
-        lambda: made_unique(DELETE_ONLY, FILLING, ENFORCED),
+        "filled and enforced, not verified: a duplicate of before",
+        lambda: made_unique(
+            DELETE_ONLY, Stage({"state": State.WRITE_ONLY}, backfill=True), ENFORCED
+        ),
         "condition 6 ",
     ),
     Order(

@@ -194,7 +194,7 @@ def test_l10_a_chunk_that_no_master_survives_ends_its_job(fate: str) -> None:
     for key in range(3, 20):
         stage.settle({"table": "t", "op": "insert", "key": {"id": key}, "values": {"a": key}})
     with hard(stage, "decide", lambda *_: True, fates(stage)[fate], ChunkDecider) as met:
-        number = stage.settle({"sql": "create index i on t (a)"}).answer["job"]
+        number = stage.settle({"sql": "create index i on t ((a + 1))"}).answer["job"]
         stage.until(lambda: stage.job(number).status.ended, "its end", "L10", 8 * BUSY_MS)
         assert stage.job(number).status is Status.FAILED
         assert "masters" in stage.job(number).error
@@ -221,7 +221,7 @@ def test_l10_a_chunk_goes_on_behind_the_rows_that_the_log_says_are_decided(
         return after
 
     monkeypatch.setattr(ChunkDecider, "decide", counted)
-    number = stage.settle({"sql": "create index i on t (a)"}).answer["job"]
+    number = stage.settle({"sql": "create index i on t ((a + 1))"}).answer["job"]
     for turn in range(1, 4):
         begun = lambda turn=turn: rows_said(stage) >= 3 * turn  # noqa: E731
         stage.until(begun, "a part that the log says is decided")

@@ -32,7 +32,6 @@ from tests.simulation.interleavings import (
     a_backfill_that_skips_rows,
     a_broker_loses_an_acknowledged_tail,
     a_copy_is_taken_while_the_log_is_deleted,
-    a_duplicate_is_mended_behind_sparks_back,
     a_grant_of_another_life,
     a_master_dies_before_it_answers,
     a_new_master_while_a_coherent_node_is_cut_off,
@@ -47,6 +46,7 @@ from tests.simulation.interleavings import (
     an_older_writer_updates_the_row,
     an_own_record_behind_a_claim,
     another_record_for_one_place,
+    rows_are_mended_behind_sparks_back,
     two_writers_saw_the_same_row,
 )
 from tests.simulation.stage import Stage
@@ -147,7 +147,7 @@ OFF: list[tuple[str, str, Scenario, ReplicationRules]] = [
     (
         "findings_confirmed",
         "⚠ findings",
-        a_duplicate_is_mended_behind_sparks_back,
+        rows_are_mended_behind_sparks_back,
         replace(RULES, jobs=JobRules(findings_confirmed=False)),
     ),
     (

@@ -279,5 +279,5 @@ def test_findings_of_a_cancelled_job_blame_nobody() -> None:
     job = stage.job(2)
     assert job.status is Status.FAILED
     assert [key for _, _, key, _ in job.findings] == [(1,), (2,)]
-    assert "(a) = (1) is also in row (2,)" in job.error
+    assert "2 rows break constraint k: row (1,): check 'k': " in job.error
     assert stage.job(1).findings == ()

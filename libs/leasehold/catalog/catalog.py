@@ -151,7 +151,7 @@ class Catalog:
             case ChunkDecided():
                 job = self.jobs[write.job_id]
                 if job.run == write.run:
-                    self.put_job(job.counted(write.rows, write.applied, write.end))
+                    self.put_job(job.counted(*write[2:]))
             case FindingsDecided():
                 job = self.jobs[write.job_id]
                 if job.run == write.run:
@@ -302,6 +302,10 @@ class Catalog:
         """Say whether the job has come to its end, and perhaps been forgotten since."""
         job = self.jobs.get(job_id)
         return job is None or job.status.ended
+
+    def is_gentle(self) -> bool:
+        """Say whether a job that goes on is to be felt half as much by users."""
+        return any(job.gentle for job in self.running.values())
 
     def next_job_id(self) -> int:
         return max(self.jobs, default=0) + 1

@@ -10,6 +10,7 @@ from typing import Any, Final
 from leasehold.catalog.edits import Edit, edit_from_wire
 from leasehold.catalog.wire_form import AS_LIST, Field, WireForm, required, sparse, unless_none
 from leasehold.model.errors import MalformedRequest
+from leasehold.model.keys import Key
 from leasehold.model.records.log import CheckSlice, FindingsDecided
 
 NO_WAY_BACK: Final = -1
@@ -89,7 +90,9 @@ class Job:
     looks at all in one pass;
     `looked`: rows and entries in the slices before it. `settings`: rows_per_second (0 = no limit),
     chunk_rows, postpone (1: the point of no return waits), cancel_blockers_after_ms (0 = leases are
-    waited for). `principal`: the role that asked for it, "" = the bootstrap role.
+    waited for), gentle (1: users are to feel half of it). `principal`: the role that asked for it,
+    "" = the bootstrap role. `by_range`: the run fills ranges of keys, of which the log has those up
+    to `through`, () = none yet.
     """
 
     job_id: int
@@ -125,6 +128,8 @@ class Job:
     looked: int = 0
     code: str = ""
     principal: str = ""
+    by_range: bool = False
+    through: Key = ()
 
     @property
     def current(self) -> Step:
@@ -143,6 +148,10 @@ class Job:
         """Return the edits that the current step makes in one of the tables."""
         edits = self.current.edits
         return tuple(e for e in edits if (e.table_id or self.table_id) == table_id)
+
+    @property
+    def gentle(self) -> bool:
+        return bool(self.settings.get("gentle"))
 
     @property
     def postponed(self) -> bool:
@@ -174,13 +183,14 @@ class Job:
         edits = self.current.edits if self.element_id else ()
         return next((edit for edit in edits if edit.element_id == self.element_id), None)
 
-    def counted(self, rows: int, applied: int, end: bool) -> Job:
-        """Return the job after a decided chunk of its run."""
+    def counted(self, rows: int, applied: int, end: bool, through: Key = ()) -> Job:
+        """Return the job after a decided chunk of its run, or range up to `through`."""
         return replace(
             self,
             rows_read=self.rows_read + rows,
             rows_applied=self.rows_applied + applied,
             chunks_ended=self.chunks_ended or end,
+            through=through or self.through,
         )
 
     def validated(self, decided: FindingsDecided) -> Job:
@@ -266,6 +276,8 @@ _JOB_FORM: Final = WireForm(
     Field("looked"),
     sparse("code"),
     sparse("principal"),
+    sparse("by_range"),
+    sparse("through", "", *AS_LIST),
 )
 job_from_wire: Final = _JOB_FORM.from_wire
 

@@ -13,7 +13,7 @@ from leasehold.cli.job_watch import watch_jobs
 from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, span
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.model.records.requests import OnConflict, Outcome
+from leasehold.model.records.requests import ChangeRequest, JobControl, OnConflict, Outcome
 from leasehold.pgwire.auth.scram_server import SALT_BYTES
 from leasehold.schema_change.job.estimate import NOT_KNOWN, total
 from leasehold.schema_change.plan.answers import read_all_told, read_jobs
@@ -43,6 +43,12 @@ def register(subparsers: Subparsers) -> None:
         help="show the steps, what each waits for, about how many rows and how long, and the point"
         " of no return; change nothing",
     )
+    parser.add_argument(
+        "--gentle",
+        action="store_true",
+        help="users who write meanwhile feel half of it, which takes the longer (leasehold jobs set"
+        " N --no-gentle ends that)",
+    )
     parser.add_argument("--no-wait", action="store_true", help="return when the job is accepted")
     add_timeout(parser, 30.0, "the job to be accepted")
 
@@ -53,6 +59,10 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         sql = f"EXPLAIN {said}" if args.explain else said
         request = {"sql": sql, "on_conflict": OnConflict.FAIL.value}
         outcome = changes.submit(request).result(args.timeout)
+        for job in read_jobs(outcome.answer) if args.gentle and outcome.lsn else ():
+            control = JobControl(job, "set", {"gentle": 1})
+            # One that has ended meanwhile needs it no more.
+            changes.submit(ChangeRequest(b"", control=control)).result(args.timeout)
     if not outcome.lsn:
         output.error(_refusal_words(outcome), outcome.code)
         return ExitCode.NOT_RIGHT

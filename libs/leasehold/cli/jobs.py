@@ -60,6 +60,11 @@ def register(subparsers: Subparsers) -> None:
     changed.add_argument("--rows-per-second", type=int, help="0 = as fast as it goes")
     changed.add_argument("--chunk-rows", type=int, help="rows per chunk")
     changed.add_argument(
+        "--gentle",
+        action=argparse.BooleanOptionalAction,
+        help="users who write meanwhile feel half of it, which takes the longer",
+    )
+    changed.add_argument(
         "--cancel-blockers-after",
         type=seconds,
         metavar="SECONDS",
@@ -147,7 +152,8 @@ def control(args: argparse.Namespace, settings: ClientSettings, output: Output) 
     action, given = _read_wishes(args)
     if action == "set" and not given:
         output.error(
-            "nothing to set: give --rows-per-second, --chunk-rows or --cancel-blockers-after"
+            "nothing to set: give --rows-per-second, --chunk-rows, --gentle or"
+            " --cancel-blockers-after"
         )
         return ExitCode.USAGE
     asked = JobControl(args.job, action, given)
@@ -164,7 +170,9 @@ def _read_wishes(args: argparse.Namespace) -> tuple[str, dict[str, int]]:
     if args.action in ("postpone", "complete"):
         return "set", {"postpone": int(args.action == "postpone")}
     patience_s = getattr(args, "cancel_blockers_after", None)
+    gentle = getattr(args, "gentle", None)
     wishes = {
+        "gentle": None if gentle is None else int(gentle),
         "rows_per_second": getattr(args, "rows_per_second", None),
         "chunk_rows": getattr(args, "chunk_rows", None),
         "cancel_blockers_after_ms": None if patience_s is None else int(patience_s * 1_000),

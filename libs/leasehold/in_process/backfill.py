@@ -22,10 +22,17 @@ from leasehold.in_process.network import PipelineHops
 from leasehold.in_process.task import MemoryTask
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.events import VersionEvent
-from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings, JobEvent
+from leasehold.model.records.jobs import (
+    BackfillBorder,
+    Chunk,
+    ChunksEnd,
+    Findings,
+    JobEvent,
+)
 from leasehold.model.records.requests import Queue
 from leasehold.model.signatures import MACHINERY, NO_KEYS, RequestKeys, signer
 from leasehold.model.topics import Topics
+from leasehold.pipeline.borders import cut_ranges, take_sample
 from leasehold.pipeline.chunks import Chunker, chunk_template, rows_per_chunk, sorted_columns
 from leasehold.pipeline.facts import (
     About,
@@ -44,17 +51,20 @@ from leasehold.replication.changefeed import job_of_key, version_key
 
 CODEC: Final = MessagePackCodec()
 BACKFILLS_MAX: Final = 4
+RANGE_ROWS: Final = 25
+"""So few that small tables have several ranges, too: what is to be looked at here."""
 
 
 @dataclass(slots=True)
 class _Checkpoint:
     """What a run has done for certain: next offset per table and partition, rows and chunks so
-    far; of a validation the newest facts."""
+    far; of a validation the newest facts, of a backfill by range keys that tell where to cut."""
 
     offsets: dict[tuple[int, int], int] = field(default_factory=dict)
     rows: int = 0
     chunks: int = 0
     facts: dict[About, Fact] = field(default_factory=dict)
+    samples: tuple[bytes, ...] = ()
 
 
 @dataclass(slots=True)
@@ -180,6 +190,8 @@ class MemoryBackfill(MemoryTask):
             after[table_id, partition] = last
         if state.job.phase is Phase.VALIDATING:
             self._tell(run, state, read, after)
+        elif state.job.by_range:
+            self._cut(run, state, [messages for _, messages in read], after)
         else:
             self._backfill(run, state, [messages for _, messages in read], after)
 
@@ -233,6 +245,27 @@ class MemoryBackfill(MemoryTask):
         rows = done.rows + sum(len(chunk.keys) for chunk in chunks)
         self._send(chunks, run, state, _Checkpoint(after, rows, done.chunks + len(chunks)))
 
+    def _cut(
+        self,
+        run: RunId,
+        state: _Run,
+        read: list[list[Message]],
+        after: dict[tuple[int, int], int],
+    ) -> None:
+        """A micro-batch of a backfill by range: rows that are counted, and a sample of their keys;
+        at the end the borders and the marker."""
+        done, job = self._checkpoints[run], state.job
+        if not read:
+            cut = cut_ranges(job, done.samples, done.rows, RANGE_ROWS)
+            end = ChunksEnd(job.job_id, run.run, done.rows, len(cut))
+            self._send([*cut, end], run, state, None)
+            return
+        rows, samples = done.rows, done.samples
+        for messages in read:
+            taken = take_sample([m.key for m in messages], [m.value for m in messages], 1)
+            rows, samples = rows + taken.rows, (*samples, *taken.keys)
+        self._send([], run, state, _Checkpoint(after, rows, 0, samples=samples))
+
     def _kept(self, topic: str, partition: int, first: int, last: int) -> list[Message]:
         """Records [first, last) as a compacted topic may still hold them."""
         messages = self._bus.read(topic, partition, 0)
@@ -245,7 +278,7 @@ class MemoryBackfill(MemoryTask):
 
     def _send(
         self,
-        records: Sequence[Chunk | ChunksEnd | Findings],
+        records: Sequence[BackfillBorder | Chunk | ChunksEnd | Findings],
         run: RunId,
         state: _Run,
         after: _Checkpoint | None,

@@ -15,7 +15,10 @@ INCARNATION_BYTES: Final = 8
 CHANGES_IN_PLACE: Final = 1
 """What a process has to know before a master makes a schema change that touches no row: that rows
 have a column's default at once, and that a column's type is widened where it stands."""
-KNOWN: Final = CHANGES_IN_PLACE
+RANGE_BACKFILLS: Final = 2
+"""The same of a master that fills an index by ranges of keys: that each node merges them into its
+store, and says how far it is."""
+KNOWN: Final = RANGE_BACKFILLS
 """The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1

@@ -21,6 +21,21 @@ def order_of(key: Key) -> tuple[tuple[bool, bool, Any], ...]:
     return tuple([(part is None, type(part) is str, part) for part in key])
 
 
+STORED_TYPES: Final = frozenset({bool, bytes, float, int, str, type(None)})
+
+
+def is_key(key: Key, width: int) -> bool:
+    """Say whether a row may have that as its primary key of `width` columns, so that it has a place
+    in their order. ⚠ A float that is none (NaN) has none in a store, which takes it for NULL."""
+    return len(key) == width and all(
+        type(part) in STORED_TYPES
+        and part is not None
+        and part == part
+        and not (type(part) is int and not INTEGER_LEAST <= part <= INTEGER_MOST)
+        for part in key
+    )
+
+
 class IntKeys(Sequence[Key]):
     """Keys of one integer each, without an object for each: a backfill hands them from Spark's
     workers through the master to every node, and nobody between looks at one by itself.

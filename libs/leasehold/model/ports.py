@@ -60,6 +60,22 @@ class Schema(Protocol):
     def version(self) -> int: ...
 
 
+class RangeWaiting(NamedTuple):
+    """The index of the range that a store merges next, of those that it has noted."""
+
+    table_id: int
+    version: int
+    element_id: int
+
+
+class Merged(NamedTuple):
+    """Rows that a merge has passed, 0 where it could not begin yet; and for how long nothing more
+    should be merged, for the sake of who waits for a processor."""
+
+    rows: int
+    pause_ns: int
+
+
 class StoredCatalog(NamedTuple):
     """Descriptors (wire form, every kept version), min versions, jobs (wire form), run id; the last
     write of each role, membership and list of privileges, and the id of the next role, 0 = the
@@ -134,7 +150,27 @@ class StoreWriter(Protocol):
         """Put the missing entries, or pairs, of the named rows from the rows themselves and the
         descriptor, or from `backfill.images`; count those put. A row that gets a pair keeps its
         genids and its LSN. Raises StoreCorrupted when a row's genids are not those of
-        `backfill.genids`."""
+        `backfill.genids`. With `backfill.span` it may be noted only: then `merge_entries` puts
+        them, and `end_ranges` at the latest."""
+        ...
+
+    def ranges_waiting(self) -> int:
+        """How many backfills by range are noted and not merged."""
+        ...
+
+    def next_range(self) -> RangeWaiting | None:
+        """What `merge_entries` would go on with, None: nothing waits."""
+        ...
+
+    def merge_entries(self, descriptor: Any) -> Merged:
+        """Put, outside a transaction, some of the missing entries of `next_range`, under that
+        version. Which of those that wait are there already is nobody's to rely on."""
+        ...
+
+    def end_ranges(self, descriptor: Any, but: int, *, complete: bool) -> None:
+        """End, in a transaction, what waits of a table, but for the index `but`: all entries of
+        those ranges are there now, each as its row has it, or, unless `complete`, nobody wants
+        them."""
         ...
 
     def outcome(self, request_id: bytes) -> Outcome | None: ...
@@ -248,9 +284,9 @@ class StoreWriter(Protocol):
         so many entries that are not as their rows say are remembered for `repair`."""
         ...
 
-    def give_way(self, *, beside_users: bool) -> None:
+    def give_way(self, *, beside_users: bool, gentle: bool) -> None:
         """Whether users write at the moment: then what the store does beside the apply loop takes
-        longer rather than have them wait for it."""
+        longer rather than have them wait for it; twice as long where it is to be `gentle`."""
         ...
 
     def tidy(self) -> None:

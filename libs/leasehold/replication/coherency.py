@@ -299,6 +299,10 @@ class CoherencyWatch:
     def has_asks(self) -> bool:
         return any(node.asked_ns for node in self._nodes.values())
 
+    def nodes(self) -> frozenset[tuple[str, bytes]]:
+        """Return name and incarnation of each node that was heard of lately."""
+        return frozenset(self._nodes)
+
     def coherent(self, now_ns: int) -> frozenset[str]:
         """Return the names of the nodes that may be serving reads now."""
         return frozenset(

@@ -460,6 +460,7 @@ class Node:
             self._secret,
             self._clock_ns,
             self._spared,
+            self._settings.name,
         )
         self._spared = []
         why = "its Claim counts"
@@ -515,7 +516,7 @@ class Node:
         effects: list[Effect] = []
         if self.identity.due(now.mono_ns):
             effects.append(AskLogIdentity())
-        self._upkeep.give_way(now)
+        self._upkeep.give_way(self.catalog, now)
         self.foreign.check(now.mono_ns)
         words = self.foreign.warning(now.mono_ns)
         if words:
@@ -536,7 +537,7 @@ class Node:
                 effects += self._take_read(now)
         if self.agent is not None:
             effects += self.agent.tick(now)
-        effects += self._upkeep.reports(self.incarnation)
+        effects += self._upkeep.reports(self.catalog, self.incarnation, self.position, now)
         effects += self.acknowledger.acknowledge(self.position, self.role, now)
         return effects
 

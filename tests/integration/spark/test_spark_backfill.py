@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -103,6 +104,37 @@ def test_few_images_are_read_without_a_query(pipeline: Pipeline) -> None:
     )
     assert len(set(keys_of(messages))) == 999
     assert list(pipeline.data.rglob("6-2/checkpoint"))
+
+
+def test_by_range_keys_are_sampled_and_none_is_sent(pipeline: Pipeline) -> None:
+    """Goal: a job that fills by range gets the end marker alone, with how many rows there are, of
+    a table that is one range; what tells where larger ones are cut is in the run's folder. The
+    driver reads a part; with a rate set a query reads all of it, as slowly as that says."""
+    pipeline.publish_images(7, range(20_000))
+    job = replace(backfill_job(7, 7), by_range=True)
+    pipeline.publish_job(job)
+    messages = pipeline.records(pipeline.topics.backfill.name, ended(7))
+    (end,) = (chunk_of(m) for m in messages)
+    assert (end.run, end.chunks, 20_000 <= end.rows < 21_000) == (1, 0, True)
+    (folder,) = pipeline.data.rglob("7-1/samples")
+    found = {key for file in folder.glob("*.json") for key in json.loads(file.read_text())}
+    assert 64 <= len(found) <= 1_024, "one key of eight of at least 1,024"
+    assert not list(pipeline.data.rglob("7-1/checkpoint"))
+
+    pipeline.publish_job(replace(job, run=2, settings={"rows_per_second": 1_000_000}))
+    messages = pipeline.records(
+        pipeline.topics.backfill.name,
+        lambda m: bool(m) and chunk_of(m[-1])[:2] == (7, 2) and ended(7)(m),
+    )
+    assert chunk_of(messages[-1]) == ChunksEnd(7, 2, 20_000, 0)
+    (folder,) = pipeline.data.rglob("7-2/samples")
+    found = {key for file in folder.glob("*.json") for key in json.loads(file.read_text())}
+    assert 5 <= len(found) <= 50, "one key of 1,024"
+
+    pipeline.publish_images(11, range(500))
+    pipeline.publish_job(replace(backfill_job(11, 11), by_range=True))
+    messages = pipeline.records(pipeline.topics.backfill.name, ended(11))
+    assert [chunk_of(m) for m in messages] == [ChunksEnd(11, 1, 500, 0)]
 
 
 def test_the_rate_changes_while_it_runs(pipeline: Pipeline) -> None:

@@ -13,7 +13,7 @@ from leasehold.catalog.elements import Index
 from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Row
 from leasehold.model.records.events import Genids
-from leasehold.model.records.log import LogPosition
+from leasehold.model.records.log import KeySpan, LogPosition
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.rows.index_entries import entry_of
 
@@ -27,6 +27,24 @@ class OldRow(NamedTuple):
     lsn: int
     until: int
     pairs: dict[int, Any]
+
+
+class WaitingRange(NamedTuple):
+    """A backfill by range that was noted: its version, and the run that was made of it (entry, key,
+    LSN of the row), without what was merged; None: none was."""
+
+    table_id: int
+    version: int
+    element_id: int
+    span: KeySpan
+    run: tuple[tuple[Key, Key, int], ...] | None = None
+
+    def has(self, key: Key) -> bool:
+        after, through = self.span
+        place = order_of(key)
+        return (not after or place > order_of(after)) and (
+            not through or place <= order_of(through)
+        )
 
 
 @dataclass
@@ -59,6 +77,7 @@ class Contents:
     untimely: dict[bytes, Outcome] = field(default_factory=dict)
     access: Access = field(default_factory=Access)
     next_role_id: int = 0
+    ranges: tuple[WaitingRange, ...] = ()
 
     def copy(self) -> Contents:
         """Pairs of a row are replaced, never changed in place, so outer copies are enough."""
@@ -84,6 +103,7 @@ class Contents:
             dict(self.untimely),
             self.access,
             self.next_role_id,
+            self.ranges,
         )
 
     def dead_elements(self, table_id: int) -> frozenset[int]:
@@ -169,6 +189,7 @@ class Contents:
             repr(self.position),
             self.ledger_run,
             repr(self.access.writes_since(Access())),
+            repr(self.ranges),
         )
 
 

@@ -20,7 +20,7 @@ from leasehold.model.budget import UNBOUNDED_BYTES, Budget, RangeLooks, RangeToo
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.ids import first_id, genid, genid_lsn
 from leasehold.model.keys import Key, order_of
-from leasehold.model.ports import Row, StoredCatalog
+from leasehold.model.ports import Merged, RangeWaiting, Row, StoredCatalog
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Genids, Image
 from leasehold.model.records.log import (
@@ -32,14 +32,18 @@ from leasehold.model.records.log import (
     RowChange,
 )
 from leasehold.model.records.requests import Outcome, ReadRange
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.rows.filled_by_key import backfill_row
 from leasehold.rows.index_entries import entry_of
 from leasehold.rows.key_values import EntryChange, entries
 from tests.support.memory_store.check import check_contents, wrong_entries
-from tests.support.memory_store.contents import Contents, OldRow
+from tests.support.memory_store.contents import Contents, OldRow, WaitingRange
 from tests.support.memory_store.key_values import key_values
 from tests.support.memory_store.slice import check_slice
 from tests.support.memory_store.snapshot import MemorySnapshot
+
+MERGED_MAX = 3
+MERGE_PAUSE_NS = NS_PER_MS
 
 
 class MemoryStore:
@@ -285,6 +289,10 @@ class MemoryStore:
             ):
                 self._backfill_image(descriptor, key, image, genids)
             return len(backfill.keys)
+        if backfill.span is not None:
+            noted = WaitingRange(table, descriptor.version, backfill.element_id, backfill.span)
+            now.ranges += (noted,)
+            return 0
         for key in backfill.keys:
             row = now.row(table, key)
             if row is None:
@@ -302,6 +310,43 @@ class MemoryStore:
                 self._change_entries(table, key, entries(descriptor, row.values, after))
                 done += 1
         return done
+
+    # ------------------------------------------------------------ backfills by range
+
+    def ranges_waiting(self) -> int:
+        return len(self._now.ranges)
+
+    def next_range(self) -> RangeWaiting | None:
+        return RangeWaiting(*self._now.ranges[0][:3]) if self._now.ranges else None
+
+    def merge_entries(self, descriptor: Descriptor) -> Merged:
+        """First the run, then a few of its entries: with as many writes in between as there
+        are."""
+        assert self._now is self._committed, "a transaction is open"
+        now = self._now = self._committed.copy()
+        first, *others = now.ranges
+        if first.run is None:
+            now.ranges = (first._replace(run=_run_of(now, descriptor, first)), *others)
+            merged = Merged(0, MERGE_PAUSE_NS)
+        else:
+            for entry, key, lsn in first.run[:MERGED_MAX]:
+                stamp = now.exists.get((first.table_id, key))
+                if stamp is not None and stamp[1] == lsn:
+                    now.entries.add((first.table_id, first.element_id, entry, key))
+            merged = Merged(len(first.run[:MERGED_MAX]), MERGE_PAUSE_NS)
+            left = first.run[MERGED_MAX:]
+            now.ranges = (first._replace(run=left), *others) if left else tuple(others)
+        self._committed = now
+        return merged
+
+    def end_ranges(self, descriptor: Descriptor, but: int, *, complete: bool) -> None:
+        assert self._now is not self._committed, "no transaction is open"
+        now, table = self._now, descriptor.table_id
+        ended = [r for r in now.ranges if r.table_id == table and r.element_id != but]
+        now.ranges = tuple(r for r in now.ranges if r not in ended)
+        for each in ended if complete else ():
+            for entry, key, _ in _run_of(now, descriptor, each):
+                now.entries.add((table, each.element_id, entry, key))
 
     def _backfill_image(
         self, descriptor: Descriptor, key: Key, image: Image, genids: Genids
@@ -471,7 +516,7 @@ class MemoryStore:
         if right is not None:
             now.entries.add((table, wrong.index_id, right, key))
 
-    def give_way(self, *, beside_users: bool) -> None:
+    def give_way(self, *, beside_users: bool, gentle: bool) -> None:
         """Nothing here takes long."""
 
     def tidy(self) -> None:
@@ -480,6 +525,22 @@ class MemoryStore:
     def checked(self) -> Sequence[CheckReport]:
         reports, self._reports = self._reports, []
         return reports
+
+
+def _run_of(
+    now: Contents, descriptor: Descriptor, waiting: WaitingRange
+) -> tuple[tuple[Key, Key, int], ...]:
+    """Return entry, key and LSN of the rows of a range that have an entry, in the index's order."""
+    index = descriptor.element(waiting.element_id)
+    assert isinstance(index, Index), "ranges are an index's"
+    made = entry_of(descriptor, index)
+    found = []
+    for table, key in now.exists:
+        row = now.row(table, key) if table == descriptor.table_id and waiting.has(key) else None
+        entry = None if row is None else made(row.values)
+        if row is not None and entry is not None:
+            found.append((entry, key, row.lsn))
+    return tuple(sorted(found, key=lambda each: (order_of(each[0]), order_of(each[1]))))
 
 
 def _forget_decided(outcomes: dict[bytes, Outcome], before_us: int, rows_max: int) -> int:

@@ -7,13 +7,13 @@ was wanted at the end, and a job may only fail for something that is wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.states import DELETED, WRITTEN, State
 from leasehold.model.records.acks import CheckReport
-from leasehold.model.records.log import CatalogWrite, CheckSlice, DescriptorWrite
+from leasehold.model.records.log import CatalogWrite, CheckSlice, DescriptorWrite, JobWrite
 from leasehold.schema_change.coordinator.effects import CoherentNodes
 from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
 from leasehold.schema_change.coordinator.verification import as_if_public
@@ -241,7 +241,13 @@ class WalkWorld(World):
         self.until_ready()
         for _ in range(self.random.randrange(12)):
             self.perform_row()
-        self.ddl(UNIQUE)
+        # As a job of an earlier release, whose first walk is one of entries alone.
+        job = self.ddl(UNIQUE)
+        older = [
+            replace(each, verifies=each.backfills or each.verifies, validates=each.verifies)
+            for each in job.steps
+        ]
+        self.append(JobWrite(1, replace(job, steps=tuple(older)).to_wire()))
         for _ in range(steps):
             if self.job().status.ended:
                 self.judge_end()

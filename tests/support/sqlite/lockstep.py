@@ -231,9 +231,8 @@ class Lockstep:
                 lacking.append((key, image, row.genids))
         if lacking:
             self.lsn += 1
-            backfill = Backfill(
-                TABLE, descriptor.version, column.element_id, *zip(*lacking, strict=True)
-            )
+            named, images, genids = zip(*lacking, strict=True)
+            backfill = Backfill(TABLE, descriptor.version, column.element_id, named, images, genids)
             assert {store.backfill(descriptor, backfill) for store in self.writers} == {
                 len(lacking)
             }

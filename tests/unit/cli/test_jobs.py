@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
-from leasehold.cli import jobs
+from leasehold.cli import ddl, jobs
 from leasehold.cli.command import seconds
+from leasehold.cli.output import Output
 from leasehold.model.errors import UnknownJob
+from leasehold.model.records.requests import JobControl, Outcome
 from leasehold.schema_change.job.control import LIMITS
+from leasehold.settings.client import ClientSettings
 
 
 def asked(*arguments: str) -> tuple[str, dict[str, int]]:
@@ -29,6 +33,8 @@ def asked(*arguments: str) -> tuple[str, dict[str, int]]:
         (["complete", "7"], "set", {"postpone": 0}),
         (["set", "7", "--rows-per-second", "0"], "set", {"rows_per_second": 0}),
         (["set", "7", "--chunk-rows", "10"], "set", {"chunk_rows": 10}),
+        (["set", "7", "--gentle"], "set", {"gentle": 1}),
+        (["set", "7", "--no-gentle"], "set", {"gentle": 0}),
         (
             ["set", "7", "--cancel-blockers-after", "30s"],
             "set",
@@ -42,6 +48,42 @@ def test_an_action_is_what_the_master_knows(
 ) -> None:
     assert asked(*arguments) == (action, settings)
     assert settings.keys() <= LIMITS.keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome", "controls"),
+    [
+        (["--gentle"], Outcome(1, 9, 0, 0, True, answer={"job": 7}), [(7, "set", {"gentle": 1})]),
+        ([], Outcome(1, 9, 0, 0, True, answer={"job": 7}), []),
+        (["--gentle"], Outcome(1, 0, 0, 0, True, "42P01", "no such table"), []),
+    ],
+)
+def test_ddl_may_be_gentle_from_its_beginning(
+    words: list[str],
+    outcome: Outcome,
+    controls: list[tuple[int, str, dict[str, int]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[Any] = []
+
+    class Producer:
+        def __init__(self, _: object) -> None: ...
+        def __enter__(self) -> Producer:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def submit(self, request: Any) -> Future[Outcome]:
+            sent.append(request)
+            told: Future[Outcome] = Future()
+            told.set_result(outcome)
+            return told
+
+    monkeypatch.setattr(ddl, "ChangeProducer", Producer)
+    parser = argparse.ArgumentParser()
+    ddl.register(parser.add_subparsers())
+    args = parser.parse_args(["ddl", "create index i on t (a)", "--no-wait", *words])
+    args.run(args, ClientSettings(), Output(as_json=True))
+    assert [request.control for request in sent[1:]] == [JobControl(*each) for each in controls]
 
 
 @pytest.mark.parametrize("number", ["0", "-1", str(2**31)])

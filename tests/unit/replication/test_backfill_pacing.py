@@ -27,6 +27,7 @@ class Rounds:
     pace: BackfillPace = field(default_factory=lambda: BackfillPace(SETTINGS))
     now_ns: int = 0
     offset: int = 0
+    gentle: bool = False
 
     def send(self, *, users: bool = True, rows: int = -1, waiting: bool = True) -> int:
         """Append the next record, and read it back; → its rows."""
@@ -40,7 +41,7 @@ class Rounds:
         return taken
 
     def may_take(self, behind: int = 0, *, users: bool = True) -> int:
-        return self.pace.rows(behind, self.now_ns, users=users)
+        return self.pace.rows(behind, self.now_ns, users=users, gentle=self.gentle)
 
     def rest(self) -> None:
         self.now_ns = max(self.now_ns, self.pace.rest_until_ns)
@@ -167,6 +168,25 @@ def test_behind_a_part_the_users_have_a_rest_of_half_of_what_it_took() -> None:
     rounds.send()
     rounds.receive(5_000)
     assert rounds.pace.rest_until_ns == rounds.now_ns + 10 * NS_PER_MS, "half of 20 ms at most"
+
+
+def test_a_gentle_job_takes_half_and_twice_the_rest_as_soon_as_it_is_said() -> None:
+    rounds = Rounds()
+    assert rounds.send() == 500
+    rounds.gentle = True
+    rounds.receive(10)
+    rounds.rest()
+    assert rounds.may_take() == 625 // 2
+    assert rounds.may_take(users=False) == 10_000, "for users, of whom there is none"
+    rounds.send()
+    rounds.receive(10)
+    assert rounds.pace.rest_until_ns == rounds.now_ns + 10 * NS_PER_MS
+    rounds.rest()
+    assert rounds.may_take() == 781 // 2, "it grows as ever"
+    assert rounds.go(1.0) == 250
+    rounds.gentle = False
+    rounds.rest()
+    assert rounds.may_take() == 500
 
 
 LOOKING = replace(SETTINGS, look_rounds=4, look_every_ms=10_000, look_ms=500)

@@ -5,7 +5,7 @@ Times are in ms here, made ns for the code; nothing waits for a real clock.
 
 from __future__ import annotations
 
-from leasehold.model.ids import CHANGES_IN_PLACE, INCARNATION_BYTES, incarnation_of, known_to
+from leasehold.model.ids import CHANGES_IN_PLACE, INCARNATION_BYTES, KNOWN, incarnation_of, known_to
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Grant
 from leasehold.replication.coherency import (
@@ -107,13 +107,18 @@ def test_what_all_processes_know_is_what_the_last_one_does() -> None:
     not coherent counts, and one that has not been heard for long no more."""
     now, random = 700 * MS, bytes(INCARNATION_BYTES)
     knows = incarnation_of(random)
-    assert [known_to(each) for each in (random, b"", knows, incarnation_of(b""))] == [0, 0, 1, 1]
+    assert [known_to(each) for each in (random, b"", knows, incarnation_of(b""))] == [
+        0,
+        0,
+        KNOWN,
+        KNOWN,
+    ]
     master = watch(longest_grant_ms=500)
     assert not master.all_know(CHANGES_IN_PLACE, 599 * MS), "who holds a lease may not be heard yet"
     assert master.all_know(CHANGES_IN_PLACE, now)
     master.take_ack(ack("r1", 5, incarnation=knows), 5, now)
     assert master.all_know(CHANGES_IN_PLACE, now)
-    assert not master.all_know(CHANGES_IN_PLACE + 1, now)
+    assert not master.all_know(KNOWN + 1, now)
     master.take_ack(ack("changefeed", 5, incarnation=b""), 5, now)
     assert not master.all_know(CHANGES_IN_PLACE, now)
     later = now + 21 * SETTINGS.duration_ms * MS

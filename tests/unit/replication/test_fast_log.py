@@ -9,6 +9,7 @@ import pytest
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.ports import Now
+from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LogRecord
 from leasehold.replication.effects import Effect, LogRead, LogReceived, ReadLog, Send, Tick, Topic
 from leasehold.replication.fast_path.log import (
@@ -443,7 +444,8 @@ def test_a_candidate_takes_nothing_that_is_told() -> None:
 
 
 def asked_ns(effects: list[Effect]) -> int:
-    (asked,) = (e.record.asked_ns for e in effects if isinstance(e, Send) and e.topic == Topic.ACKS)
+    sent = (e.record for e in effects if isinstance(e, Send) and e.topic == Topic.ACKS)
+    (asked,) = (record.asked_ns for record in sent if isinstance(record, Ack))
     assert asked
     return int(asked)
 

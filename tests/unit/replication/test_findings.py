@@ -15,8 +15,9 @@ from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.model.records.jobs import Findings
 from leasehold.model.records.log import DescriptorWrite, FindingsDecided, JobWrite
-from leasehold.replication.master.findings import LISTED_MAX, confirm
+from leasehold.replication.master.findings import confirm
 from leasehold.rows.index_entries import entry_of
+from leasehold.schema_change.coordinator.verification import LISTED_MAX
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
 from leasehold.values.types import Type
 from tests.models.mutants.schema import JobRules, broken

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from leasehold.catalog.job import Status
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.requests import Queue
@@ -31,10 +34,12 @@ def test_both_stores_hear_whether_users_write(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[tuple[str, bool]] = []
+    told: list[bool] = []
     for name, node in (("master", world.node), ("follower", world.follower)):
 
-        def give_way(*, beside_users: bool, name: str = name) -> None:
+        def give_way(*, beside_users: bool, gentle: bool, name: str = name) -> None:
             heard.append((name, beside_users))
+            told.append(gentle)
 
         monkeypatch.setattr(node._store, "give_way", give_way)
     world.ms += 5_000
@@ -49,6 +54,13 @@ def test_both_stores_hear_whether_users_write(
     world.tick()
     world.pump()
     assert sorted(heard[2:]) == [("follower", False), ("master", False)]
+    assert told == [False] * 4
+    job = world.node.catalog.jobs[1]
+    for node in (world.node, world.follower):
+        node.catalog.put_job(replace(job, status=Status.RUNNING, settings={"gentle": 1}))
+    world.tick()
+    world.pump()
+    assert told[4:] == [True] * 2
 
 
 def test_a_store_is_tidied_while_nobody_waits_for_its_node(

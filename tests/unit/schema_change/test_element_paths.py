@@ -175,7 +175,7 @@ WAYS: dict[str, Way] = {
         3,
         (
             Walked(DELETE_ONLY),
-            Walked(WRITE_ONLY, True, True),
+            Walked(WRITE_ONLY, True),
             Walked({"unique_enforced": True}, False, True),
             Walked({"state": "public", "unique": True, "unique_enforced": False}),
         ),

@@ -14,7 +14,7 @@ import pytest
 from leasehold.catalog.job import Phase, Status
 from leasehold.model.records.log import CheckSlice
 from leasehold.schema_change.coordinator.effects import CoherentNodes
-from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
+from leasehold.schema_change.coordinator.sliced_verification import Step, WalkSettings
 from leasehold.schema_change.coordinator.verification import SLICE_ROWS_MIN, slice_rows
 from tests.models.mutants.schema import JobRules, broken
 from tests.models.summary import AddLine, ModelLine
@@ -22,7 +22,7 @@ from tests.support.schema_change.job_harm import Harm
 from tests.support.schema_change.job_story import TABLE, UNIQUE, reach
 from tests.support.schema_change.walk_world import WALK, WalkWorld
 
-STEP = 1  # of the job: the index is write-only, filled and verified
+STEP = 2  # of the job: the index is filled, and its uniqueness enforced and verified
 
 
 def verifying(
@@ -199,9 +199,17 @@ def test_what_was_set_and_set_back_leaves_an_older_write_harmless() -> None:
 
 @pytest.mark.parametrize("users", [False, True])
 def test_beside_users_a_smaller_table_is_looked_at_in_slices_too(users: bool) -> None:
-    walk = WalkSettings(whole_max=10, whole_beside_max=2, rows_max=2)
+    walk = WalkSettings(whole_max=10, whole_beside_max=1, sums_beside_max=2, rows_max=2)
     world = verifying(walk=walk, users=users)
     assert (world.job().look is not None) == users
+    world.settle()
+    assert world.job().status is Status.SUCCEEDED
+
+
+def test_an_index_whose_sums_tell_is_looked_at_in_one_pass_beside_users_too() -> None:
+    walk = WalkSettings(whole_max=10, whole_beside_max=1, sums_beside_max=5, rows_max=2)
+    world = verifying(walk=walk, users=True)
+    assert world.job().look is None
     world.settle()
     assert world.job().status is Status.SUCCEEDED
 
@@ -210,7 +218,7 @@ def test_beside_users_a_smaller_table_is_looked_at_in_slices_too(users: bool) ->
 def test_beside_users_the_first_slice_whose_time_nobody_knows_is_small(
     users: bool, rows: int
 ) -> None:
-    walk = WalkSettings(whole_max=2, whole_beside_max=2, rows_max=100, first_beside_max=3)
+    walk = WalkSettings(whole_max=2, sums_beside_max=2, rows_max=100, first_beside_max=3)
     world = verifying(walk=walk, users=users)
     look = world.job().look
     assert look is not None
@@ -234,6 +242,15 @@ def test_beside_users_there_is_a_rest_behind_each_slice(users: bool, rests: int)
     if users:
         assert slices(world) == WAY
     assert (world.now_ns - began_ns) // ((took_ms + rest_ms) * 1_000_000) == rests
+
+
+def test_beside_users_slices_of_a_gentle_job_are_half_as_long_and_rests_twice() -> None:
+    took_ms, rest_ms = 1_000, 500
+    world = verifying(walk=replace(WALK, rest_ms=rest_ms), users=True)
+    walk, job = world.coordinator._walk, world.job()
+    step = Step(None, 3, took_ms, frozenset(), frozenset())
+    gentle = replace(job, settings={**job.settings, "gentle": 1})
+    assert walk.pause_ns(gentle, step) == 2 * walk.pause_ns(job, step) == 3_000 * 1_000_000
 
 
 @pytest.mark.parametrize(

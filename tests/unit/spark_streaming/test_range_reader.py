@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.pipeline.schedule import RunId
-from spark_streaming.range_reader import CheckpointUnreadable, Range, ranges_of, windows_of
+from spark_streaming.range_reader import (
+    PIECE_OFFSETS,
+    CheckpointUnreadable,
+    Range,
+    pieces_of,
+    ranges_of,
+    windows_of,
+)
 from spark_streaming.run_folder import RunFolder
 from tests.support.disk_folder import DiskFolder
 
@@ -43,6 +50,24 @@ def test_a_batch_begins_where_the_one_before_ends(tmp_path: Path) -> None:
         Range("db.rows.1", 1, 40, 90),
         Range("db.rows.1", 2, 0, 7),
     ]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "about"), [(16_384, 16_384), (1_000, 1_024), (999_999, 99_999)]
+)
+def test_pieces_are_from_all_over_and_overlap_nowhere(offsets: int, about: int) -> None:
+    """Of a small topic they are all of it."""
+    ranges = [Range("t", 0, 7, 60_007), Range("t", 1, 0, 39_999)]
+    pieces = pieces_of(ranges, offsets)
+    read = sum(piece.until - piece.first for piece in pieces)
+    assert about <= read <= about + 2 * PIECE_OFFSETS or read == about
+    for wanted in ranges:
+        own = [piece for piece in pieces if piece.partition == wanted.partition]
+        assert own[0].first == wanted.first
+        assert all(one.until <= other.first for one, other in pairwise(own))
+        assert own[-1].until <= wanted.until
+        apart = {other.first - one.first for one, other in pairwise(own)}
+        assert len(apart) <= 1
 
 
 @given(

@@ -13,9 +13,17 @@ from enum import Enum
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from leasehold.model.keys import IntKeys, Keys
-from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport, LeaseAck
+from leasehold.model.records.acks import (
+    AccessReport,
+    Ack,
+    CheckReport,
+    HoldingReport,
+    LeaseAck,
+    MergeReport,
+)
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated, VersionEvent
 from leasehold.model.records.jobs import (
+    BackfillBorder,
     ChangefeedReport,
     Chunk,
     ChunksEnd,
@@ -55,6 +63,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     12: CheckReport,
     13: HoldingReport,
     14: AccessReport,
+    15: MergeReport,
     20: Result,
     21: Conflict,
     22: ResultBatch,
@@ -70,6 +79,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     40: Chunk,
     41: ChunksEnd,
     42: Findings,
+    43: BackfillBorder,
     50: LogPosition,
     60: DescriptorWrite,
     61: JobWrite,

@@ -42,10 +42,12 @@ from leasehold.model.records.log import (
     Barrier,
     CatalogWrite,
     ChangeKind,
+    ChunkDecided,
     Claim,
     Commit,
     Decisions,
     Grant,
+    KeySpan,
     LogPosition,
     LogRecord,
     Refusal,
@@ -88,6 +90,9 @@ _POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
 _ACK_TAG: Final = TAG_BY_CLASS[Ack]
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
 _BACKFILL_FIELDS: Final = len(Backfill._fields)
+_BACKFILL_HEAD: Final = Backfill._fields.index("span")
+_SPAN: Final = record_restorer(KeySpan)
+_CHUNK_HEAD: Final = ChunkDecided._fields.index("through")
 _COMMIT_HEAD: Final = Commit._fields.index("principal")
 _REFUSAL_HEAD: Final = Refusal._fields.index("principal")
 _COMMITS_FIELD: Final = Decisions._fields.index("commits")
@@ -342,9 +347,16 @@ def _commit_fields(commit: Commit) -> tuple[Any, ...]:
     if not commit.catalog:
         # Without a principal as older releases write and read it.
         return commit if commit.principal else commit[:_COMMIT_HEAD]
-    tagged = tuple([(TAG_BY_CLASS[type(write)], *write) for write in commit.catalog])
-    written = commit._replace(catalog=tagged)  # type: ignore[arg-type]
+    written = commit._replace(catalog=tuple(map(_tagged_write, commit.catalog)))
+    if commit.backfills:  # a chunk's, so that it has catalog writes, too
+        spans = [_written(backfill, _BACKFILL_HEAD) for backfill in commit.backfills]
+        written = written._replace(backfills=tuple(spans))  # type: ignore[arg-type]
     return written if commit.principal else written[:_COMMIT_HEAD]
+
+
+def _tagged_write(write: CatalogWrite) -> Any:
+    fields = _written(write, _CHUNK_HEAD) if type(write) is ChunkDecided else write
+    return (TAG_BY_CLASS[type(write)], *fields)
 
 
 def _decisions(fields: tuple[Any, ...]) -> Decisions:
@@ -417,12 +429,13 @@ def _backfill(fields: tuple[Any, ...]) -> Backfill:
     one."""
     if len(fields) != _BACKFILL_FIELDS:
         fields = complete_fields(Backfill, fields)
-    *head, keys, images, genids = fields
+    *head, keys, images, genids, span = fields
     if type(images) is not tuple or type(genids) is not tuple:
         raise ValueError("Fill: expected arrays of images and genids")
     if not {dict}.issuperset(map(type, images + genids)):
         raise ValueError("Fill: expected maps as images and genids")
-    return _new(Backfill, (*head, restore_keys(keys), images, genids))
+    between = None if span is None else _SPAN(span)
+    return _new(Backfill, (*head, restore_keys(keys), images, genids, between))
 
 
 _RESULT: Final = record_restorer(Result)

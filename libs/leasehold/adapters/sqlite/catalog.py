@@ -77,6 +77,16 @@ def read_catalog(connection: apsw.Connection) -> StoredCatalog:
     )
 
 
+def read_newest_job(connection: apsw.Connection, table_id: int) -> Any | None:
+    """Return the wire form of a table's newest job, which is the only one that may go on (D9);
+    None: there is none."""
+    for (body,) in connection.execute("SELECT body FROM jobs ORDER BY job_id DESC"):
+        job = msgpack.unpackb(body, strict_map_key=False)
+        if job["table_id"] == table_id:
+            return job
+    return None
+
+
 class StoredTables:
     """Reads and writes of the writer's connection."""
 

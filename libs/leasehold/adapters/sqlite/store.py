@@ -7,6 +7,7 @@ Readers have connections of their own (`snapshot.py`); a check reads beside the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from leasehold.adapters.sqlite.backfill import (
 from leasehold.adapters.sqlite.catalog import StoredTables
 from leasehold.adapters.sqlite.checking.checker import Checker
 from leasehold.adapters.sqlite.checking.repair import repair_entry
+from leasehold.adapters.sqlite.checking.yielding import Users
 from leasehold.adapters.sqlite.checkpoints import Checkpoints
 from leasehold.adapters.sqlite.counts import RowCounts
 from leasehold.adapters.sqlite.history import make_history
@@ -37,6 +39,7 @@ from leasehold.adapters.sqlite.layout import (
 )
 from leasehold.adapters.sqlite.outcomes import Outcomes
 from leasehold.adapters.sqlite.plan import WritePlan, entry_key
+from leasehold.adapters.sqlite.range_backfills import DIRECT_ROWS_MAX, WAITING, RangeBackfills
 from leasehold.adapters.sqlite.removal import Removal
 from leasehold.adapters.sqlite.row_history import RowHistory, kept_from, table_kept_from
 from leasehold.adapters.sqlite.snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
@@ -53,7 +56,7 @@ from leasehold.model.budget import Budget, RangeLooks
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.keys import Key
-from leasehold.model.ports import Row, StoredCatalog
+from leasehold.model.ports import Merged, RangeWaiting, Row, StoredCatalog
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Image
 from leasehold.model.records.log import (
@@ -77,7 +80,8 @@ class SqliteStore:
     """StoreWriter on the file `path`, which is created when it isn't there.
 
     `synchronous` "normal" may lose the last commits in a power cut, never half of one: the log
-    has them. "full" syncs at every commit. `memory` bounds the statements that read it. Raises
+    has them. "full" syncs at every commit. `memory` bounds the statements that read it. Ranges of
+    up to `direct_rows_max` rows are filled at their very position. Raises
     ConfigurationError when another writer has the file open, or when the file is not a store this
     program can read.
     """
@@ -89,6 +93,7 @@ class SqliteStore:
         synchronous: str = "normal",
         cache_mb: int = CACHE_MB,
         memory: StatementMemory | None = None,
+        direct_rows_max: int = DIRECT_ROWS_MAX,
     ) -> None:
         self.path = Path(path)
         if synchronous not in ("normal", "full"):
@@ -100,6 +105,7 @@ class SqliteStore:
             self._connection = connect(self.path, cache_mb=cache_mb, read_only=False)
             make_writer(self._connection, synchronous)
             make_history(self._connection)
+            self._connection.execute(WAITING)
             self.memory = memory or statement_memory(self.path.parent / TEMP_FOLDER)
             use_temp_folder(self._connection, self.memory.temp.folder)
             self._checkpoints = Checkpoints(self._connection, self.path)
@@ -120,13 +126,17 @@ class SqliteStore:
         self._look_aside = False  # it has set something aside
         self._look_again = False  # more of what is dead may go now
         self._readers = Readers(self.path, cache_mb=min(cache_mb, CACHE_MB), memory=self.memory)
-        self._checker = Checker(self._readers)
+        self._users = Users()
+        self._checker = Checker(self._readers, self._users)
         self._removal = Removal(self._connection, self._tables, self._past.lose)
         self._removal.look_at_all()
+        self._ranges = RangeBackfills(self._connection, self.path, direct_rows_max, self._users)
+        self._ranges_touched = False
 
     def close(self) -> None:
         """Give everything back; an open transaction is rolled back."""
         self._checker.close()
+        self._ranges.close()
         self._checkpoints.close()
         self._readers.close()
         self._connection.close()
@@ -157,6 +167,7 @@ class SqliteStore:
         if self._look_again:
             self._removal.look_again()
         self._look_aside = self._look_again = False
+        self._ranges_touched = False
 
     def remove_dead(self, rows_max: int) -> bool:
         assert not self._open, "a transaction is open"
@@ -178,6 +189,7 @@ class SqliteStore:
         self._forget_plans()
         self._touched = set()
         self._look_aside = self._look_again = False
+        self._forget_ranges()
 
     def savepoint(self) -> None:
         assert self._open, "no transaction is open"
@@ -202,6 +214,8 @@ class SqliteStore:
         self._past.rollback_to()
         self._savepoints -= 1
         self._forget_plans()
+        if self._ranges_touched:
+            self._ranges.look()
 
     def _forget_plans(self) -> None:
         if self._touched:
@@ -210,6 +224,11 @@ class SqliteStore:
     def _clear_plans(self) -> None:
         self._plans.clear()
         self._plans_of.clear()
+
+    def _forget_ranges(self) -> None:
+        if self._ranges_touched:
+            self._ranges.look()
+        self._ranges_touched = False
 
     # ------------------------------------------------------------ position and catalog
 
@@ -320,6 +339,8 @@ class SqliteStore:
     ) -> None:
         plan = self._plan(descriptor)
         kind, table_id, _, key, image, verified, locks, carried = change
+        if self._ranges.waits:
+            self._ranges.written(table_id, key)
         stamp = genid(lsn, position)
         old = self._image_before(plan, change, before) if plan.entries else None
         if self._past.keeps:
@@ -415,6 +436,7 @@ class SqliteStore:
     def truncate(self, table_id: int, lsn: int) -> None:
         self._touch(table_id)
         self._look_aside = True
+        self._ranges.truncated(table_id)
         set_aside(self._connection, table_id, lsn)
         self._counts.add(table_id, -self._counts.rows(table_id))
         for descriptor in self._tables.versions_in_use(table_id):
@@ -428,6 +450,9 @@ class SqliteStore:
         if backfill.images:
             self._backfill_images(plan, backfill)
             return len(backfill.keys)
+        if backfill.span is not None:
+            self._ranges_touched = True
+            return self._ranges.note(plan, plan.entries[element.element_id], backfill.span)
         if not isinstance(element, Column):
             return backfill_entries(
                 self._connection, plan, plan.entries[element.element_id], backfill.keys
@@ -450,6 +475,24 @@ class SqliteStore:
                 plan,
                 RowChange(_BACKFILL, backfill.table_id, backfill.version, other, None, genids, ()),
             )
+
+    def ranges_waiting(self) -> int:
+        return self._ranges.waits
+
+    def next_range(self) -> RangeWaiting | None:
+        return self._ranges.first
+
+    def merge_entries(self, descriptor: Descriptor) -> Merged:
+        assert not self._open, "a transaction is open"
+        return self._ranges.merge(self._plan(descriptor))
+
+    def end_ranges(self, descriptor: Descriptor, but: int, *, complete: bool) -> None:
+        assert self._open, "no transaction is open"
+        if not self._ranges.waits:
+            return
+        self._ranges_touched = True
+        plan_of = partial(self._plan, descriptor) if complete else None
+        self._ranges.end(descriptor.table_id, but, plan_of)
 
     # ------------------------------------------------------------ outcomes
 
@@ -533,8 +576,8 @@ class SqliteStore:
     ) -> None:
         self._checker.start(subject, table_ids, elements, repairs_max, part)
 
-    def give_way(self, *, beside_users: bool) -> None:
-        self._checker.give_way(beside_users=beside_users)
+    def give_way(self, *, beside_users: bool, gentle: bool) -> None:
+        self._users.beside, self._users.gentle = beside_users, gentle
 
     def tidy(self) -> None:
         if not self._open:

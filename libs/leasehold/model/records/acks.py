@@ -98,4 +98,16 @@ class CheckReport(NamedTuple):
     code: str = ""
 
 
-Acknowledgement: TypeAlias = Ack | LeaseAck | HoldingReport | CheckReport | AccessReport
+class MergeReport(NamedTuple):
+    """A node's word on backfills by range: that it knows them, and how many of those that stand in
+    the log below `offset` it has not merged yet."""
+
+    node: str
+    incarnation: bytes
+    offset: int
+    waiting: int
+
+
+Acknowledgement: TypeAlias = (
+    Ack | LeaseAck | HoldingReport | CheckReport | AccessReport | MergeReport
+)

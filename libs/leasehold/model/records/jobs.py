@@ -65,6 +65,20 @@ class Chunk(NamedTuple):
     keys: Keys
 
 
+class BackfillBorder(NamedTuple):
+    """The end of a range of a backfill by range, whose rows, `rows` or so, lie behind the border
+    before: that is the next range. It says where to cut and nothing else: ranges cover every key
+    whatever borders there are, since the last one ends nowhere. Taken as a chunk is."""
+
+    job_id: int
+    run: int
+    table_id: int
+    version: int
+    element_id: int
+    through: Key
+    rows: int
+
+
 class ChunksEnd(NamedTuple):
     """Every chunk of this run stands before this marker in the queue."""
 

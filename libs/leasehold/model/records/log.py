@@ -40,6 +40,14 @@ class RowChange(NamedTuple):
     carried: Mapping[int, int] = {}
 
 
+class KeySpan(NamedTuple):
+    """Rows by primary key: behind `after`, up to `through` and with it; () = from the first, or to
+    the last that there can be. Keys are in the order of a store (`keys.order_of`)."""
+
+    after: Key
+    through: Key
+
+
 class Backfill(NamedTuple):
     """A decided chunk of rows that get an element's pair, each node by its own row: an index entry,
     or the value of a column that is `missing` there.
@@ -51,6 +59,9 @@ class Backfill(NamedTuple):
     row after it. Then all of `keys` are there and lack the pair, `genids` are theirs, and the
     changefeed tells the images under this commit's LSN. In the stores it is no write all the same:
     whoever reads as of an earlier LSN reads a version in which the column is not public.
+
+    `span`: rows by range instead, for an index. `keys` is empty then. A node puts their entries in
+    its own time (`StoreWriter.merge_entries`), at the latest when the job leaves the run.
     """
 
     table_id: int
@@ -59,6 +70,7 @@ class Backfill(NamedTuple):
     keys: Keys
     images: tuple[Image, ...] = ()
     genids: tuple[Genids, ...] = ()
+    span: KeySpan | None = None
 
 
 class DescriptorWrite(NamedTuple):
@@ -91,13 +103,15 @@ class LedgerRun(NamedTuple):
 
 
 class ChunkDecided(NamedTuple):
-    """Progress of a job's backfill: rows of the chunk, rows that changed; `end` = end marker."""
+    """Progress of a job's backfill: rows of the chunk, rows that changed; `end` = end marker.
+    `through`, of a backfill by range: the key up to which the log has ranges by now."""
 
     job_id: int
     run: int
     rows: int
     applied: int
     end: bool
+    through: Key = ()
 
 
 class TableTruncated(NamedTuple):

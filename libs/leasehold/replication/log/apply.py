@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Job, Status
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.log import (
     AccessWrite,
@@ -69,7 +70,10 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
                     store.put_access(each, catalog.access.next_role_id)
         case MinVersion(table_id=table_id, version=version):
             store.put_min_version(table_id, version)
-        case JobWrite(job_id=job_id) | ChunkDecided(job_id=job_id) | FindingsDecided(job_id=job_id):
+        case JobWrite(job_id=job_id):
+            _end_ranges(catalog.jobs[job_id], catalog, store)
+            store.put_job(job_id, catalog.jobs[job_id].to_wire())
+        case ChunkDecided(job_id=job_id) | FindingsDecided(job_id=job_id):
             store.put_job(job_id, catalog.jobs[job_id].to_wire())
         case TableForgotten(table_id=table_id):
             store.forget_table(table_id)
@@ -79,6 +83,17 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             store.put_ledger_run(run_id)
         case RoleWrite() | MembershipWrite() | AccessWrite():
             store.put_access(write, catalog.access.next_role_id)
+
+
+def _end_ranges(job: Job, catalog: Catalog, store: StoreWriter) -> None:
+    """End what waits of backfills by range that the job is no more at. ⚠ From the record on by
+    which it leaves a run stores at equal positions are equal again, and whoever looks there sees
+    every entry. One that turns back wants no more of them."""
+    if store.ranges_waiting():
+        descriptor = catalog.newest(job.table_id)
+        now_filled = job.element_id if job.by_range else 0
+        complete = job.status in (Status.RUNNING, Status.PAUSED)
+        store.end_ranges(descriptor, now_filled, complete=complete)
 
 
 def apply_record(

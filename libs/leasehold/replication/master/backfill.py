@@ -9,7 +9,14 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS, Column, CommitContext
 from leasehold.model.errors import MalformedRequest, Refused, RequestTooLarge, SequenceExhausted
-from leasehold.model.keys import INTEGER_LEAST, INTEGER_MOST, IntKeys, Key, Keys
+from leasehold.model.keys import (
+    INTEGER_LEAST,
+    INTEGER_MOST,
+    STORED_TYPES,
+    IntKeys,
+    Key,
+    Keys,
+)
 from leasehold.model.ports import Row, RowSource
 from leasehold.model.records.events import Genids, Image
 from leasehold.model.records.jobs import Chunk
@@ -27,7 +34,6 @@ from leasehold.schema_change.coordinator.verification import REQUIRED, make_find
 from leasehold.transaction.mirror_table import key_in, written
 from leasehold.transaction.sequence_operations import Drawing
 
-STORED_TYPES: Final = frozenset({bool, bytes, float, int, str, type(None)})
 IMAGE_COST: Final = 4  # of measured 2 to 6 (replication/DESIGN.md)
 
 

@@ -81,6 +81,7 @@ class BackfillPace:
         self._looks = False
         self._look_left = settings.look_rounds
         self._look_due_ns = 0
+        self._gentle = False
 
     @property
     def rest_until_ns(self) -> int:
@@ -88,13 +89,15 @@ class BackfillPace:
         ended."""
         return self._rest_until_ns
 
-    def rows(self, behind: int, now_ns: int, *, users: bool) -> int:
+    def rows(self, behind: int, now_ns: int, *, users: bool, gentle: bool = False) -> int:
         """Return how many rows the next record may have, 0: none yet. `behind`: how many records
-        the slowest coherent node is behind."""
+        the slowest coherent node is behind. `gentle`: beside users half of them, and twice the rest
+        behind each."""
+        self._gentle = gentle
         if users:
             self._look(now_ns)
             rests = self._round is not None or now_ns < self._rest_until_ns
-            return 0 if rests else self._beside
+            return 0 if rests else max(1, self._beside // (2 if gentle else 1))
         return self._settings.rows_max if behind <= self._settings.behind_max else 0
 
     def appended(self, rows: int, now_ns: int, *, users: bool, waiting: bool) -> None:
@@ -137,8 +140,8 @@ class BackfillPace:
             if ended.rows:
                 took_ns, limit_ns = now_ns - ended.appended_ns, self._limit_ns()
                 rest_ns = min(took_ns, limit_ns) * self._settings.rest_percent // 100
-                self._rest_until_ns = now_ns + rest_ns
-                self._learn(ended.rows, took_ns, limit_ns)
+                self._rest_until_ns = now_ns + rest_ns * (2 if self._gentle else 1)
+                self._learn(ended.rows * (2 if self._gentle else 1), took_ns, limit_ns)
 
     def _look(self, now_ns: int) -> None:
         """Begin a look that is due, and end one that takes too long."""

@@ -19,8 +19,7 @@ from leasehold.model.errors import (
     TooComplex,
 )
 from leasehold.model.ports import Codec, Now
-from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
-from leasehold.model.records.log import ChunkDecided
+from leasehold.model.records.jobs import BackfillBorder, Chunk, ChunksEnd, Findings
 from leasehold.model.records.requests import Queue
 from leasehold.model.signatures import OPEN, Verifier
 from leasehold.model.time_units import NS_PER_MS
@@ -235,11 +234,20 @@ class BackfillQueue:
             self._take_findings(batch, message, record, now)
         else:
             # Anything but a chunk or the end of a run is nobody's request: it is passed over.
-            if isinstance(record, ChunksEnd) and self._changes.accepts_end(record):
-                batch.write_catalog((ChunkDecided(record.job_id, record.run, 0, 0, True),))
+            self._take_range(batch, record)
             batch.draft.pass_over(Queue.BACKFILL, message.offset)
         self._pop()
         return not batch.draft.closed
+
+    def _take_range(self, batch: Batch, record: object) -> None:
+        """Decide the range that a border ends, or a run's end marker. No row is looked at. Raises
+        Full."""
+        if isinstance(record, BackfillBorder) and self._changes.accepts_border(record):
+            decided, backfill = self._changes.next_range(record)
+            batch.write_catalog((decided,), backfills=(backfill,))
+        elif isinstance(record, ChunksEnd) and self._changes.accepts_end(record):
+            ended, backfills = self._changes.last_range(record)
+            batch.write_catalog((ended,), backfills=backfills)
 
     def _take_findings(
         self, batch: Batch, message: QueueRead, findings: Findings, now: Now

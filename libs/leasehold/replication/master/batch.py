@@ -18,6 +18,7 @@ from leasehold.model import byte_limits
 from leasehold.model.errors import GaveUp, LeaseholdError, NotAuthentic, Refused, RequestTooLarge
 from leasehold.model.ports import Codec
 from leasehold.model.records.log import (
+    Backfill,
     Barrier,
     CatalogWrite,
     Commit,
@@ -477,12 +478,13 @@ class Batch:
         message: QueueRead | None = None,
         request: ChangeRequest | None = None,
         answer: Any = None,
+        backfills: tuple[Backfill, ...] = (),
     ) -> None:
         """Commit catalog writes, and close the draft: what follows must see them. Raises Full.
 
         With `message` and `request` they answer a request (DDL, job control), which is refused if
         they are too large. A sequence that a job makes begins with them, and one that it alters
-        goes on."""
+        goes on. `backfills`: ranges that are filled from here on."""
         draft, store = self.draft, self._store
         lsn = draft.next_lsn
         moves = [*rows_with_versions(self._catalog, writes, store.row, lsn)]
@@ -491,10 +493,12 @@ class Batch:
             request_id=request.id if request else b"",
             attempt=request.attempt if request else 1,
             commit_us=draft.next_commit_us(),
-            versions={m.descriptor.table_id: m.descriptor.version for m in moves},
+            versions={m.descriptor.table_id: m.descriptor.version for m in moves}
+            | {each.table_id: each.version for each in backfills},
             changes=tuple(move.change for move in moves),
             rows_affected=0,
             reply_to=reply_partition(message, request) if request and message else -1,
+            backfills=backfills,
             catalog=writes,
             answer=answer,
             principal=request.principal if request else "",

@@ -8,7 +8,7 @@ older than the row, two images may never have been there together (values 1 → 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
@@ -27,11 +27,11 @@ from leasehold.schema_change.coordinator.verification import (
     REQUIRED,
     code_of,
     make_finding,
+    tell_rows,
 )
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
 from leasehold.transaction.foreign_keys import row_referred_to, values_of
 
-LISTED_MAX: Final = 5
 Judge: TypeAlias = Callable[[Key, Image], str]
 
 
@@ -80,11 +80,8 @@ def confirm(findings: Findings, catalog: Catalog, store: Reader) -> FindingsDeci
 def _verdict(job: Job, confirmed: Sequence[tuple[int, int, Key, str]], more: int) -> str:
     if not confirmed:
         return ""
-    listed = "; ".join(f"row {key!r:.200}: {words}" for _, _, key, words in confirmed[:LISTED_MAX])
-    left_out = " …" if len(confirmed) > LISTED_MAX else ""
-    unseen = f" and perhaps {more} more" if more else ""
-    rows = "row breaks" if len(confirmed) == 1 else "rows break"
-    return f"{len(confirmed)} {rows} {job.subject}{unseen}: {listed}{left_out}"
+    told = [(key, words) for _, _, key, words in confirmed]
+    return tell_rows(job, len(told), told, f" and perhaps {more} more" if more else "")
 
 
 # ------------------------------------------------------------------ does a row break it?

@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterable
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.audit import AuditEvent
 from leasehold.model.ports import Codec, Now
-from leasehold.model.records.acks import Ack, Acknowledgement, CheckReport, LeaseAck
+from leasehold.model.records.acks import (
+    Ack,
+    Acknowledgement,
+    CheckReport,
+    LeaseAck,
+    MergeReport,
+)
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
@@ -50,6 +56,7 @@ from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.queue_limits import ANSWERS_BYTES_MAX
+from leasehold.replication.range_merging import MergeReports
 
 
 class Master:
@@ -74,10 +81,12 @@ class Master:
         secret: bytes = b"",
         clock_ns: Callable[[], int] = lambda: 0,
         spared: Iterable[Spared] = (),
+        name: str = "master",
     ) -> None:
         """Begin at `position`, right after the Claim. `unanswered`: what records after
         `answered_through` have to give (L7). `running`: the leases of its predecessors (C6).
-        `secret`: at most 32 bytes, and `clock_ns`: see `Node`. `spared`: see `Attempts`."""
+        `secret`: at most 32 bytes, and `clock_ns`: see `Node`. `spared`: see `Attempts`. `name`:
+        this node's."""
         self._settings = settings
         self._catalog = catalog
         self._store = store
@@ -93,6 +102,8 @@ class Master:
         self.watch = CoherencyWatch(settings.coherency, now.mono_ns, running, position.offset)
         self.changes = changes
         changes.all_know = self.watch.all_know
+        self._merges = MergeReports(name, self.watch, store, position.offset)
+        changes.coordinator.follow_ranges(self._merges)
         self.attempts = Attempts(position, spared)
         self._log_clock = LogClock(position, store, now, settings.outcomes)
         self._limits = CommitLimits(settings.batch, codec)
@@ -148,6 +159,9 @@ class Master:
             return self.changes.lease_acked(record, now)
         if isinstance(record, CheckReport):
             return self.changes.reported(record, now)
+        if isinstance(record, MergeReport):
+            self._merges.take(record)
+            return []
         # Other reports are for those who look on; the ledger alone decides who is in the way.
         # ⚠ Whatever else can be read stops no master, for each of them would come to it.
         return []
@@ -202,6 +216,7 @@ class Master:
         effects += self.intake.ask_missing(now.mono_ns)
         if self._cleanup.is_due(now.mono_ns):
             self.watch.sweep(now.mono_ns)
+            self._merges.sweep()
             effects += self.intake.ask_identities()
             effects += self._cleanup.truncate_log(position, now.mono_ns)
         effects.append(Wake(self._wake_ns(now)))
@@ -305,7 +320,8 @@ class Master:
         if not self._backfill.waits:
             return 0
         behind = self.watch.records_behind(self._log_end, now.mono_ns)
-        return self._pace.rows(behind, now.mono_ns, users=self._has_users(now))
+        users, gentle = self._has_users(now), self._catalog.is_gentle()
+        return self._pace.rows(behind, now.mono_ns, users=users, gentle=gentle)
 
     def _has_users(self, now: Now) -> bool:
         taken_ns = self._requests.taken_ns
@@ -388,6 +404,7 @@ class Master:
         store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
         self._pace.read_back(offset)
+        self._merges.read_back(record, offset)
         self._release.answers.add(answers_of(record, offset, draft.repeats, draft.requesters))
         effects = [*self._release.release(self._may_answer(now)), *notices, *map(Audit, audited)]
         if changed:

@@ -13,20 +13,34 @@ from typing import Any, Final, NamedTuple
 from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.job import Job
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.model.ids import CHANGES_IN_PLACE
+from leasehold.model.keys import Key
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import CheckReport, LeaseAck
-from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
-from leasehold.model.records.log import CatalogWrite, FindingsDecided, JobWrite
+from leasehold.model.records.jobs import BackfillBorder, Chunk, ChunksEnd, Findings
+from leasehold.model.records.log import (
+    Backfill,
+    CatalogWrite,
+    ChunkDecided,
+    FindingsDecided,
+    JobWrite,
+    KeySpan,
+)
 from leasehold.model.records.requests import ChangeRequest, Operation
 from leasehold.replication.effects import CallLedger, Effect
 from leasehold.replication.effects import Wake as WakeNode
 from leasehold.replication.master.findings import Reader, confirm
 from leasehold.schema_change.coordinator import effects as wanted
 from leasehold.schema_change.coordinator.coordinator import Coordinator, CoordinatorSettings
-from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
+from leasehold.schema_change.job.chunk_acceptance import (
+    accept_border,
+    accept_chunk,
+    accept_end,
+    accept_findings,
+)
 from leasehold.schema_change.job.estimate import measure_pace
 from leasehold.schema_change.job.transitions import can_turn_back, turn_back
 from leasehold.schema_change.plan.answers import answers_for, join_answers
@@ -161,8 +175,28 @@ class SchemaChanges:
     def accepts(self, chunk: Chunk) -> bool:
         return accept_chunk(self._catalog, chunk)
 
+    def accepts_border(self, border: BackfillBorder) -> bool:
+        return accept_border(self._catalog, border)
+
+    def next_range(self, border: BackfillBorder) -> tuple[ChunkDecided, Backfill]:
+        """Return what the log says of the range that an accepted border ends: each begins where the
+        one before ended, so that no key lies between two."""
+        job = self._catalog.jobs[border.job_id]
+        rows, through = max(0, border.rows), border.through
+        decided = ChunkDecided(job.job_id, job.run, rows, rows, False, through)
+        return decided, _range_of(job, through)
+
     def accepts_end(self, end: ChunksEnd) -> bool:
         return accept_end(self._catalog, end)
+
+    def last_range(self, end: ChunksEnd) -> tuple[ChunkDecided, tuple[Backfill, ...]]:
+        """Return what the log says of an accepted end marker, and of the last range, which ends
+        nowhere: whatever Spark has read, no row is without a range."""
+        job = self._catalog.jobs[end.job_id]
+        if not job.by_range:
+            return ChunkDecided(job.job_id, job.run, 0, 0, True), ()
+        left = max(0, end.rows - job.rows_read)
+        return ChunkDecided(job.job_id, job.run, left, left, True), (_range_of(job, ()),)
 
     def confirmed(self, findings: Findings, store: Reader) -> FindingsDecided | None:
         """Return what becomes of findings, by the master's rows; None: they come late."""
@@ -175,6 +209,8 @@ class SchemaChanges:
         match record:
             case Chunk():
                 waits = self.accepts(record)
+            case BackfillBorder():
+                waits = self.accepts_border(record)
             case ChunksEnd():
                 waits = self.accepts_end(record)
             case Findings():
@@ -245,6 +281,12 @@ class SchemaChanges:
                 case wanted.Wake(at_ns):
                     effects.append(WakeNode(at_ns))
         return effects
+
+
+def _range_of(job: Job, through: Key) -> Backfill:
+    span = KeySpan(job.through, through)
+    version = job.versions[job.table_id]
+    return Backfill(job.table_id, version, job.element_id, (), span=span)
 
 
 def _asked_by(writes: tuple[CatalogWrite, ...], principal: str) -> tuple[CatalogWrite, ...]:

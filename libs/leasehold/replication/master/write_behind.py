@@ -181,6 +181,9 @@ class WriteBehind:
     def backfill(self, descriptor: Any, backfill: Backfill) -> int:
         return self.settle().backfill(descriptor, backfill)
 
+    def ranges_waiting(self) -> int:
+        return self._store.ranges_waiting()
+
     def truncate(self, table_id: int, lsn: int) -> None:
         self.settle().truncate(table_id, lsn)
 

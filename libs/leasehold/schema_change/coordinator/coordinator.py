@@ -59,7 +59,7 @@ from leasehold.schema_change.coordinator.effects import (
 from leasehold.schema_change.coordinator.job_state import JobMemory, find_place
 from leasehold.schema_change.coordinator.ledger import LedgerSide, LedgerSideSettings, Wanted
 from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk, WalkSettings
-from leasehold.schema_change.coordinator.step_work import StepWork, WorkSettings
+from leasehold.schema_change.coordinator.step_work import RangeProgress, StepWork, WorkSettings
 from leasehold.schema_change.job.control import control
 from leasehold.schema_change.job.next_versions import find_moving, next_descriptors
 from leasehold.schema_change.job.transitions import record_fenced, record_published
@@ -116,10 +116,14 @@ class Coordinator:
         self._memories: dict[int, JobMemory] = {}
         self._walk = VerificationWalk(catalog, self._settings.walk, rows_about, users)
         work = WorkSettings(self._settings.verification_ms, self._settings.verifications_max)
-        self._step_work = StepWork(node, self._walk, work, is_empty)
+        self._step_work = StepWork(node, catalog, self._walk, work, is_empty)
         self._calls: dict[int, Sent] = {}  # by token
         self._token = 0
         self.ledger = LedgerSide(catalog, epoch, self._settings.ledger)
+
+    def follow_ranges(self, ranges: RangeProgress) -> None:
+        """Fill by range from here on, where `ranges` says that all nodes know that."""
+        self._step_work.ranges = ranges
 
     # ------------------------------------------------------------ for people
 
@@ -356,7 +360,8 @@ class Coordinator:
 
     def _fence(self, job: Job, now: Now) -> list[Effect]:
         """Write the fence (D5): everything from this commit on is at the step's version."""
-        after = record_fenced(job, now.wall_us, self._walk.find_first(job))
+        ranged = self._step_work.find_ranged(job, now)
+        after = record_fenced(job, now.wall_us, self._walk.find_first(job), ranged)
         return self._write(job, after, *self._fences(job))
 
     def _fences(self, job: Job) -> Iterable[MinVersion]:

@@ -6,9 +6,11 @@ it. What a step waits for before, leases of older versions, is the coordinator's
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Collection
+from typing import NamedTuple, Protocol
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Job, Phase
 from leasehold.model.ports import Now
 from leasehold.model.records.log import CheckSlice
@@ -33,6 +35,26 @@ class WorkSettings(NamedTuple):
     verifications_max: int
 
 
+class RangeProgress(Protocol):
+    """How far nodes are with backfills by range. `known`: everybody who reads the log knows
+    those."""
+
+    def known(self, now_ns: int) -> bool: ...
+    def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
+        """Return who of the master and `nodes` has not merged all ranges that are in the log."""
+        ...
+
+
+class NoRanges:
+    """The progress while nobody says that he knows ranges."""
+
+    def known(self, now_ns: int) -> bool:
+        return False
+
+    def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
+        return ()
+
+
 class StepWork:
     """The work behind a step's fence. `coherent`: the nodes that are so, None = not known yet
     (C4). `next` gives the job as it is to be written; None: it waits, and `memory.waiting` says
@@ -41,12 +63,15 @@ class StepWork:
     def __init__(
         self,
         node: str,
+        catalog: Catalog,
         walk: VerificationWalk,
         settings: WorkSettings,
         is_empty: Callable[[int], bool],
     ) -> None:
         self.coherent: frozenset[str] | None = None
+        self.ranges: RangeProgress = NoRanges()
         self._node = node
+        self._catalog = catalog
         self._walk = walk
         self._settings = settings
         self._is_empty = is_empty
@@ -71,13 +96,28 @@ class StepWork:
 
     # ------------------------------------------------------------ filled, looked through
 
+    def find_ranged(self, job: Job, now: Now) -> frozenset[int]:
+        """Return the elements of the job's step that are filled by range: plain indexes, whose
+        entries SQL tells, and of which no row can compute for long."""
+        if not self.ranges.known(now.mono_ns):
+            return frozenset()
+        descriptor = self._catalog.newest(job.table_id)
+        elements = map(descriptor.element, job.current.backfills)
+        return frozenset(e.element_id for e in elements if isinstance(e, Index) and not e.computed)
+
     def _backfill(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
         if not job.chunks_ended and not self._is_empty(job.table_id):
             memory.waiting = f"the backfill: {job.rows_read} rows so far"
             return None
         if job.verdict:
             return turn_back(job, now.wall_us, job.verdict, job.findings, job.code)
-        return record_filled(job, now.wall_us, self._walk.find_first(job))
+        by_range = job.by_range and job.chunks_ended
+        merging = self.ranges.still_merging(self.coherent or ()) if by_range else ()
+        if merging:
+            memory.waiting = f"{', '.join(merging)} to merge what was read"
+            return None
+        first, ranged = self._walk.find_first(job), self.find_ranged(job, now)
+        return record_filled(job, now.wall_us, first, ranged)
 
     def _validate(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
         if not job.chunks_ended and not self._is_empty(job.table_id):

@@ -28,6 +28,7 @@ from leasehold.model.records.log import CheckSlice
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
 
 SLICE_ROWS_MIN: Final = 500
+LISTED_MAX: Final = 5
 REQUIRED: Final = 2
 INTEGRITY: Final = 6
 """Conditions of d ⊨ S: a required pair is there; a constraint holds."""
@@ -178,10 +179,7 @@ def judge(
             return Verdict(Judgement.BROKEN, words)
     found = next((report for report in counted if report.findings_total), None)
     if found is not None:
-        words = (
-            f"verification of {job.subject} found {found.findings_total} differences"
-            f" on node {found.node}{_first(found)}"
-        )
+        words = _found_words(job, found)
         return Verdict(Judgement.FOUND, words, tuple(found.findings[:FINDINGS_MAX]), found.code)
     first = counted[0]
     for report in counted[1:]:
@@ -192,6 +190,27 @@ def judge(
             )
             return Verdict(Judgement.FOUND, words)
     return Verdict(Judgement.CLEAN)
+
+
+def _found_words(job: Job, found: CheckReport) -> str:
+    first = found.findings[0] if found.findings else None
+    if first is not None and first[0] == INTEGRITY:
+        more = "" if job.look is None else " and perhaps more"
+        told = [(key, words) for _, _, key, words in found.findings]
+        return tell_rows(job, found.findings_total, told, more)
+    return (
+        f"verification of {job.subject} found {found.findings_total} differences"
+        f" on node {found.node}{_first(found)}"
+    )
+
+
+def tell_rows(job: Job, rows: int, told: Sequence[tuple[Key, str]], more: str) -> str:
+    """Return in words that so many rows break the job's constraint, the first of `told` by key and
+    why; `more`: what else is known of their number."""
+    listed = "; ".join(f"row {tuple(key)!r:.200}: {why}" for key, why in told[:LISTED_MAX])
+    left_out = " …" if len(told) > LISTED_MAX else ""
+    break_it = "row breaks" if rows == 1 else "rows break"
+    return f"{rows} {break_it} {job.subject}{more}: {listed}{left_out}"
 
 
 def _first(report: CheckReport) -> str:

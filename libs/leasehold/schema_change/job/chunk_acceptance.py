@@ -6,7 +6,8 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import ALL_ROWS
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.states import State
-from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
+from leasehold.model.keys import is_key, order_of
+from leasehold.model.records.jobs import BackfillBorder, Chunk, ChunksEnd, Findings
 
 
 def _running(catalog: Catalog, phase: Phase, job_id: int, run: int) -> Job | None:
@@ -26,6 +27,26 @@ def _running(catalog: Catalog, phase: Phase, job_id: int, run: int) -> Job | Non
 def _is_at_run(job: Job, run: int) -> bool:
     """Say whether the job is at that run. ⚠ A late chunk of an earlier run is none of this one."""
     return job.run == run
+
+
+def accept_border(catalog: Catalog, border: BackfillBorder) -> bool:
+    """Say whether a border is taken: as a chunk, where the run fills ranges and the log has none as
+    far as that. One that comes twice, or that no row can have as its key, is not."""
+    job = _running(catalog, Phase.BACKFILLING, border.job_id, border.run)
+    if job is None or not job.by_range or job.table_id != border.table_id:
+        return False
+    newest = catalog.newest(border.table_id)
+    if border.version != newest.version or border.element_id != job.element_id:
+        return False
+    element = newest.element(border.element_id)
+    if element is None or element.state is not State.WRITE_ONLY:
+        return False
+    if not is_key(border.through, len(newest.primary_key)):
+        return False
+    try:
+        return not job.through or order_of(border.through) > order_of(job.through)
+    except TypeError:  # a key of other types
+        return False
 
 
 def accept_chunk(catalog: Catalog, chunk: Chunk) -> bool:

@@ -24,6 +24,7 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
     "chunk_rows": (1, 50_000),
     "postpone": (0, 1),
     "cancel_blockers_after_ms": (0, 86_400_000),
+    "gentle": (0, 1),
 }
 
 DISMISSED: Final = "dismissed"

@@ -10,6 +10,7 @@ those taken, so that every step, forth or back, is published, drained and fenced
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
@@ -36,15 +37,18 @@ def record_published(job: Job, now_us: int) -> Job:
     return mark(replace(job, phase=Phase.DRAINING), now_us)
 
 
-def record_fenced(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
+def record_fenced(
+    job: Job, now_us: int, look: CheckSlice | None = None, by_range: Collection[int] = ()
+) -> Job:
     """Return the job at its step's work, or at the next step; the step's `min_version` goes into
-    the log with it (D5). `look`: what a verification looks at first, None = all in one pass."""
+    the log with it (D5). `look`: what a verification looks at first, None = all in one pass.
+    `by_range`: the elements that may be filled by range."""
     assert job.phase is Phase.DRAINING, job.phase
     job = replace(job, fence_lsn=FENCE_HERE)
     if job.status is Status.ROLLING_BACK:
         return _begin_next_step(job, now_us)
     if job.current.backfills:
-        return _begin_run(replace(job, phase=Phase.BACKFILLING, backfill=0), now_us)
+        return _begin_backfill(replace(job, phase=Phase.BACKFILLING, backfill=0), now_us, by_range)
     if job.current.validates or not job.current.verifies:
         return _begin_after_backfill(job, now_us, look)
     return _begin_after_backfill(replace(job, run=job.run + 1), now_us, look)
@@ -56,20 +60,30 @@ def _begin_run(job: Job, now_us: int) -> Job:
     return mark(begun, now_us)
 
 
-def record_filled(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
+def _begin_backfill(job: Job, now_us: int, by_range: Collection[int]) -> Job:
+    """Begin the run of the backfill that the job is at. How it fills is said once, in the log, and
+    holds for its run whoever is master."""
+    begun = replace(job, by_range=job.element_id in by_range, through=())
+    return _begin_run(begun, now_us)
+
+
+def record_filled(
+    job: Job, now_us: int, look: CheckSlice | None = None, by_range: Collection[int] = ()
+) -> Job:
     """Return the job at its next backfill, or at what comes after the last: the end marker of the
-    run was decided."""
+    run was decided. `by_range`: see `record_fenced`."""
     assert job.phase is Phase.BACKFILLING, job.phase
     if job.backfill + 1 < len(job.current.backfills):
-        return _begin_run(replace(job, backfill=job.backfill + 1), now_us)
+        return _begin_backfill(replace(job, backfill=job.backfill + 1), now_us, by_range)
     return _begin_after_backfill(job, now_us, look)
 
 
 def _begin_after_backfill(job: Job, now_us: int, look: CheckSlice | None) -> Job:
+    job = replace(job, by_range=False, through=())
     if job.current.validates:
         begun = replace(job, phase=Phase.VALIDATING, dropped=0, verdict="", code="")
         return _begin_run(begun, now_us)
-    if job.current.verifies or job.current.backfills:
+    if job.current.verifies:
         return mark(replace(job, phase=Phase.VERIFYING, look=look, looked=0), now_us)
     return _begin_next_step(job, now_us)
 
@@ -152,6 +166,8 @@ def turn_back(
         findings=findings[:FINDINGS_MAX],
         code=code,
         look=None,
+        by_range=False,
+        through=(),
     )
     if not taken:
         status = Status.FAILED if error else Status.CANCELLED

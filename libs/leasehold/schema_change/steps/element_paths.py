@@ -261,11 +261,12 @@ def find_hiding_stage(path: ElementPath) -> int:
 
 def add_index(index: Index, *, unique: bool) -> ElementPath:
     """Add an index, which is filled in write-only; a unique one is also a constraint: enforced only
-    when its entries are complete, then looked through for duplicates, then public."""
-    backfilling = Stage({"state": State.WRITE_ONLY}, backfill=True, verify=True)
+    when it has been filled. Then its entries are verified, which tells duplicates, too: they are
+    neighbours. Nobody has to read the rows for them."""
+    backfilling = Stage({"state": State.WRITE_ONLY}, backfill=True, verify=not unique)
     if not unique:
         return ElementPath(index, True, (DELETE_ONLY, backfilling), (PUBLIC,))
-    enforced = enforcing_stage({"unique_enforced": True})
+    enforced = Stage({"unique_enforced": True}, verify=True, enforces=True)
     public = in_state(State.PUBLIC, unique=True, unique_enforced=False)
     return ElementPath(index, True, (DELETE_ONLY, backfilling, enforced), (public,))
 

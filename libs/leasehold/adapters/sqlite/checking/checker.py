@@ -14,13 +14,17 @@ import apsw
 
 from leasehold.adapters.os.scheduling import take_short_turns
 from leasehold.adapters.sqlite.access import sum_access
+from leasehold.adapters.sqlite.catalog import read_newest_job
 from leasehold.adapters.sqlite.checking.findings import FINDINGS_MAX, TableFindings
 from leasehold.adapters.sqlite.checking.repair import Repairs
 from leasehold.adapters.sqlite.checking.slice_check import SliceCheck
 from leasehold.adapters.sqlite.checking.table_check import TableCheck
-from leasehold.adapters.sqlite.checking.yielding import STEPS_BETWEEN_LOOKS, GivesWay
+from leasehold.adapters.sqlite.checking.yielding import STEPS_BETWEEN_LOOKS, GivesWay, Users
 from leasehold.adapters.sqlite.snapshot import Readers, SqliteSnapshot
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS
+from leasehold.catalog.job import job_from_wire
+from leasehold.catalog.states import State
 from leasehold.model.records.acks import ROLES_CHECKED, CheckReport
 from leasehold.model.records.log import CheckSlice, LogPosition
 
@@ -44,15 +48,16 @@ class Checker:
     the master waiting for it.
     """
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: Readers, users: Users) -> None:
+        """Begin without a check; beside `users` they pause, those that run, too."""
         self._readers = readers
+        self._users = users
         self.repairs = Repairs()
         self._waiting: SimpleQueue[_Check | None] = SimpleQueue()
         self._finished: deque[CheckReport] = deque()
         self._thread: Thread | None = None
         self._running: apsw.Connection | None = None
         self._closing = Event()
-        self._beside = Event()  # users write meanwhile
 
     def start(
         self,
@@ -75,14 +80,6 @@ class Checker:
             self._thread = Thread(target=self._work, name="store-check", daemon=True)
             self._thread.start()
         self._waiting.put(_Check(subject, tables, tuple(elements), repairs_max, part, snapshot))
-
-    def give_way(self, *, beside_users: bool) -> None:
-        """Make checks pause while users write, or no longer. It holds for the one that runs,
-        too."""
-        if beside_users:
-            self._beside.set()
-        else:
-            self._beside.clear()
 
     def finished(self) -> Sequence[CheckReport]:
         """Reports finished since the last call."""
@@ -110,7 +107,7 @@ class Checker:
             try:
                 self._running = connection
                 connection.set_progress_handler(
-                    GivesWay(self._beside, self._closing), STEPS_BETWEEN_LOOKS
+                    GivesWay(self._users, self._closing), STEPS_BETWEEN_LOOKS
                 )
                 for table_id in check.table_ids:
                     if self._closing.is_set():
@@ -136,10 +133,12 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
         lowest, collected = snapshot.min_version(table_id), snapshot.collected(table_id)
         about = (snapshot.connection, versions, lowest, collected, position.lsn)
         until = None
+        unmerged = _unmerged(snapshot, versions[-1])
         if check.part is not None:
-            found, until = SliceCheck(*about, check.part).run_slice(check.elements)
+            found, until = SliceCheck(*about, check.part, unmerged).run_slice(check.elements)
         else:
-            found = TableCheck(*about, repairs_max=check.repairs_max).run(check.elements)
+            made = TableCheck(*about, repairs_max=check.repairs_max, unmerged=unmerged)
+            found = made.run(check.elements)
             if ALL_ROWS in check.elements:
                 found = _with(found, _whole(snapshot, versions[-1].mirror, position.lsn))
         if check.repairs_max:
@@ -164,6 +163,16 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
         until=until,
         code=found.code,
     )
+
+
+def _unmerged(snapshot: SqliteSnapshot, newest: Descriptor) -> frozenset[int]:
+    """Return the indexes that a job fills by range as of the snapshot. ⚠ By what the log says: on
+    each node at that position they are the same, however far each has merged."""
+    if not any(index.state is State.WRITE_ONLY for index in newest.indexes):
+        return frozenset()
+    body = read_newest_job(snapshot.connection, newest.table_id)
+    job = None if body is None else job_from_wire(body)
+    return frozenset((job.element_id,) if job is not None and job.by_range else ())
 
 
 def _roles_checked(check: _Check, position: LogPosition) -> CheckReport:

@@ -39,9 +39,10 @@ class SliceCheck(TableCheck):
         collected: frozenset[int],
         lsn: int,
         wanted: CheckSlice,
+        unmerged: frozenset[int] = frozenset(),
     ) -> None:
         """Prepare the check on a connection that has its snapshot open and belongs to it alone."""
-        super().__init__(connection, versions, min_version, collected, lsn)
+        super().__init__(connection, versions, min_version, collected, lsn, unmerged=unmerged)
         self._wanted = wanted
 
     def run_slice(self, elements: Sequence[int] = ()) -> tuple[TableFindings, Key | None]:
@@ -91,7 +92,10 @@ class SliceCheck(TableCheck):
 
     def _of_entries(self, wanted: Descriptor) -> tuple[TableFindings, Key | None]:
         index = wanted.element(self._wanted.part)
-        there = isinstance(index, Index) and index.element_id in self._entry_tables
+        # Of one that each node fills at its own pace no two have the same slices.
+        there = isinstance(index, Index) and (
+            index.element_id in self._entry_tables and index.element_id not in self._unmerged
+        )
         if not isinstance(index, Index) or not there or index.state not in DELETED:
             return self._found.result(0, self._entries, b""), None
         plan = EntriesPlan(self._newest, index)

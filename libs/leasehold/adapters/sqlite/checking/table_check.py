@@ -22,7 +22,7 @@ from typing import Any
 
 import apsw
 
-from leasehold.adapters.sqlite.checking.checksum import Checksum
+from leasehold.adapters.sqlite.checking.checksum import Checksum, LineSum, sum_lines
 from leasehold.adapters.sqlite.checking.findings import FINDINGS_MAX, Findings, TableFindings
 from leasehold.adapters.sqlite.checking.value_forms import install_form_check, wrong_value
 from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements, element_ids_of
@@ -53,7 +53,8 @@ class TableCheck:
 
     `versions` are the kept versions, oldest first; the newest is the schema S of the conditions.
     An element of an older version alone, or a `collected` one, is a known left-over; one of no
-    version is a finding.
+    version is a finding. `unmerged`: indexes that each node fills at its own pace, so that of their
+    entries nothing is summed that is to be equal on all.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class TableCheck:
         lsn: int,
         findings_max: int = FINDINGS_MAX,
         repairs_max: int = 0,
+        unmerged: frozenset[int] = frozenset(),
     ) -> None:
         assert versions, "a table has a version"
         self._connection = connection
@@ -77,12 +79,15 @@ class TableCheck:
         self._keys = tuple(column_name(e) for e in self._newest.primary_key)
         self._physical = physical_columns(connection, self._table)
         self._entry_tables = entries_tables(connection, self._newest.table_id)
+        self._unmerged = unmerged
         self._entries: dict[int, int] = {}
+        self._sums: dict[int, LineSum] = {}  # of an index's entries
 
     def run(self, elements: Sequence[int] = ()) -> TableFindings:
         """Check everything, or with `elements` those that are about to become public. Raises
         LookupError for an element that the newest version does not have."""
         rows = self._rows_of(self._table) if self._physical else 0
+        rows_sum, whole_sum = self._checksum(elements)
         if elements:
             self._some(elements, rows)
         else:
@@ -92,7 +97,7 @@ class TableCheck:
             for index in self._newest.indexes:
                 if index.state in DELETED:
                     self._index(index, rows, complete=index.state in READABLE)
-        rows_sum, whole_sum = self._checksum(elements)
+            self._entries = {i: n for i, n in self._entries.items() if i not in self._unmerged}
         return self._found.result(rows, self._entries, whole_sum, rows_sum)
 
     def _row_by_row(self, wanted: Descriptor, elements: Sequence[int]) -> None:
@@ -233,12 +238,45 @@ class TableCheck:
             if complete and (index.predicate or having != rows):
                 self._computable(index)
             rows = having
-        where = f"index {index.name!r}"
         if index.element_id not in self._entry_tables or not self._physical:
             self._entries[index.element_id] = 0
             if complete and rows:
                 self._lacking(index, statements, f"FROM {self._table} AS t WHERE {held}")
             return
+        if complete and self._has_its_entries(statements, held):
+            self._entries[index.element_id] = rows
+        else:
+            self._compare(index, statements, held, rows, complete=complete)
+        if complete and index.unique:
+            self._unique(index, statements)
+
+    def _has_its_entries(self, statements: EntriesPlan, held: str) -> bool:
+        """Say whether an index has the very entries of its rows, as far as two sums tell. What
+        differs, and whether something does where they tell nothing, is told by `_compare`."""
+        entries = self._sums.get(statements.index.element_id)
+        if entries is None or not entries.exact:
+            return False
+        shown = dict(
+            zip(
+                (*statements.columns, *statements.included),
+                (*statements.from_row, *statements.primary_of_row, *statements.included_of_row),
+                strict=True,
+            )
+        )
+        parts = physical_columns(self._connection, statements.name)
+        if set(parts) != shown.keys():
+            return False
+        of_rows = [shown[part] for part in parts]
+        return (
+            sum_lines(self._connection, f"{self._table} AS t", self._keys, of_rows, held) == entries
+        )
+
+    def _compare(
+        self, index: Index, statements: EntriesPlan, held: str, rows: int, *, complete: bool
+    ) -> None:
+        """Compare each entry with its row, and report what differs; with `complete` each row's
+        entry is wanted, too."""
+        where = f"index {index.name!r}"
         values = zip(
             (*statements.keys, *statements.included),
             (*statements.from_row, *statements.included_of_row),
@@ -273,8 +311,6 @@ class TableCheck:
             clause = self._lacking_clause(statements)
             self._lacking(index, statements, clause)
             self._found.remember_lacking(index.element_id, statements.primary_of_row, clause)
-        if complete and index.unique:
-            self._unique(index, statements)
 
     def _lacking(self, index: Index, statements: EntriesPlan, clause: str) -> None:
         """Report rows that `clause` selects as having no entry (condition 4)."""
@@ -302,6 +338,8 @@ class TableCheck:
         twice = (
             f"SELECT {keys} FROM {statements.name} WHERE {full} GROUP BY {keys} HAVING count(*) > 1"
         )
+        if not self._one(f"SELECT EXISTS ({twice})")[0]:
+            return
         clause = f"FROM {statements.name} WHERE ({keys}) IN ({twice})"
         primary = statements.primary
         names = ", ".join(key_words(self._newest, index))
@@ -421,7 +459,8 @@ class TableCheck:
         columns = sorted(
             e for e in element_ids(self._physical) if e in self._known and e not in self._dead
         )
-        indexes: Sequence[int] = [e for e in self._entry_tables if e in self._known - self._dead]
+        indexed = self._known - self._dead - self._unmerged
+        indexes: Sequence[int] = [e for e in self._entry_tables if e in indexed]
         shown = [column_name(e) for e in columns]
         shown += sorted(name for name in self._physical if name[0] == "g")
         if elements:
@@ -434,7 +473,8 @@ class TableCheck:
         for index_id in indexes:
             name = entries_name(self._newest.table_id, index_id)
             parts = physical_columns(self._connection, name)
-            total.add(name, tuple(part for part in parts if part[0] in "kp"), parts)
+            keys = tuple(part for part in parts if part[0] in "kp")
+            self._sums[index_id] = total.add_summed(name, keys, parts)
         return rows_sum, total.digest()
 
     def _rows_of(self, table: str) -> int:

@@ -12,6 +12,7 @@ never waits, and all others to the second one for a tenth of a second.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from time import monotonic_ns, thread_time_ns
@@ -47,19 +48,30 @@ def processors_wanted(path: Path = LOAD, there: int = PROCESSORS) -> int:
         return 0
 
 
-def pause_ns(worked_ns: int, took_ns: int, wanted: int = 0) -> int:
+def pause_ns(worked_ns: int, took_ns: int, wanted: int = 0, *, gentle: bool = False) -> int:
     """Return how long to pause after `worked_ns` of processor time that took `took_ns` by the
-    clock, while `wanted` tasks are too many for the processors."""
+    clock, while `wanted` tasks are too many for the processors. A `gentle` pace is at most half."""
     waits_ns = WAITS_REPAID * max(0, took_ns - worked_ns)
-    return min(PAUSES_MAX * worked_ns, waits_ns + WANTED_REPAID * wanted * worked_ns)
+    pause = min(PAUSES_MAX * worked_ns, waits_ns + WANTED_REPAID * wanted * worked_ns)
+    return 2 * pause + worked_ns if gentle else pause
+
+
+@dataclass(slots=True)
+class Users:
+    """Whether some write meanwhile, and whether a job is to be felt half as much by them. Set by
+    one thread, read by others."""
+
+    beside: bool = False
+    gentle: bool = False
 
 
 class GivesWay:
-    """SQLite's progress handler of one piece of work, made in the thread that does it. `beside`:
-    somebody waits, so that pauses are made; `closing` ends the work, a pause included."""
+    """SQLite's progress handler of one piece of work, made in the thread that does it. While
+    `users` are beside it somebody waits, so that pauses are made; `closing` ends the work, a pause
+    included."""
 
-    def __init__(self, beside: Event, closing: Event) -> None:
-        self._beside = beside
+    def __init__(self, users: Users, closing: Event) -> None:
+        self._users = users
         self._closing = closing
         self._since_ns = monotonic_ns()
         self._worked_ns = thread_time_ns()
@@ -69,10 +81,11 @@ class GivesWay:
         """Whether the statement is to be interrupted."""
         worked_ns = thread_time_ns() - self._worked_ns
         if worked_ns >= WORK_NS:
-            if self._beside.is_set():
+            if self._users.beside:
                 left_ns = PAUSED_IN_ALL_MAX_NS - self.paused_ns
-                took_ns = monotonic_ns() - self._since_ns
-                pause = min(left_ns, pause_ns(worked_ns, took_ns, processors_wanted()))
+                took_ns, gentle = monotonic_ns() - self._since_ns, self._users.gentle
+                wanted_ns = pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle)
+                pause = min(left_ns, wanted_ns)
                 self.paused_ns += pause
                 self._closing.wait(pause / 1e9)
             self._since_ns = monotonic_ns()

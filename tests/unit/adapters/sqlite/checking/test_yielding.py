@@ -16,6 +16,7 @@ from leasehold.adapters.sqlite.checking.yielding import (
     WANTED_REPAID,
     WORK_NS,
     GivesWay,
+    Users,
     pause_ns,
     processors_wanted,
 )
@@ -44,8 +45,8 @@ class Thread:
         monkeypatch.setattr(yielding, "processors_wanted", lambda: self.wanted)
         monkeypatch.setattr(yielding, "thread_time_ns", lambda: self.worked_ns)
         monkeypatch.setattr(yielding, "monotonic_ns", lambda: self.clock_ns)
-        self.beside, self.closing = Event(), Closing()
-        self.gives_way = GivesWay(self.beside, self.closing)
+        self.users, self.closing = Users(), Closing()
+        self.gives_way = GivesWay(self.users, self.closing)
 
     def works(self, worked_ns: int, waited_ns: int = 0) -> int:
         """→ the pause it makes then."""
@@ -104,10 +105,20 @@ def test_here_this_thread_is_one_of_those_that_run() -> None:
 def test_beside_users_it_pauses_for_others_though_it_never_waited(thread: Thread) -> None:
     thread.wanted = 2
     assert thread.works(WORK_NS) == 0, "nobody is beside it"
-    thread.beside.set()
+    thread.users.beside = True
     assert thread.works(WORK_NS) == 2 * WANTED_REPAID * WORK_NS
     thread.wanted = 0
     assert thread.works(WORK_NS) == 0
+
+
+def test_a_gentle_pace_is_at_most_half_also_where_nobody_waits(thread: Thread) -> None:
+    thread.users.gentle = True
+    assert thread.works(WORK_NS) == 0, "nobody is beside it"
+    thread.users.beside = True
+    assert thread.works(WORK_NS) == WORK_NS
+    thread.wanted = 2
+    assert thread.works(WORK_NS) == (2 * 2 * WANTED_REPAID + 1) * WORK_NS
+    assert pause_ns(2 * MS, 500 * MS, gentle=True) == 2 * MS * (2 * PAUSES_MAX + 1)
 
 
 def test_while_nobody_waits_it_works_on(thread: Thread) -> None:
@@ -116,17 +127,17 @@ def test_while_nobody_waits_it_works_on(thread: Thread) -> None:
 
 def test_beside_users_it_repays_what_it_waited_since_the_last_pause(thread: Thread) -> None:
     thread.works(10 * WORK_NS, waited_ns=100 * WORK_NS)  # before anybody came
-    thread.beside.set()
+    thread.users.beside = True
     assert thread.works(WORK_NS) == 0
     assert thread.works(WORK_NS // 2, waited_ns=MS) == 0, "too short a piece of work"
     assert thread.works(WORK_NS // 2, waited_ns=MS) == WAITS_REPAID * 2 * MS
     assert thread.works(WORK_NS, waited_ns=MS) == WAITS_REPAID * MS
-    thread.beside.clear()
+    thread.users.beside = False
     assert thread.works(WORK_NS, waited_ns=MS) == 0
 
 
 def test_what_has_paused_for_long_works_on(thread: Thread) -> None:
-    thread.beside.set()
+    thread.users.beside = True
     pauses_ns = [thread.works(WORK_NS, waited_ns=WORK_NS * PAUSES_MAX) for _ in range(2_000)]
     assert sum(pauses_ns) == PAUSED_IN_ALL_MAX_NS
     assert pauses_ns[0] == WORK_NS * PAUSES_MAX

@@ -1,0 +1,413 @@
+"""Backfills by range: entries of an index for all rows between two keys, at the store's own pace.
+
+What stands in the log is the range alone. A connection of its own reads the rows in a snapshot
+behind that position and writes their entries, sorted, into a file beside the store: a *run*. The
+writer merges it in small commits between records. So an index is written from its first page to
+its last, once for each run, whatever order rows lie in.
+
+⚠ A run is old when it is merged. Its entry of a row is put only where the row's last write is the
+one that the run has read: who has written it since was at write-only or later, and has put the
+entry himself. So at any moment each entry is of a row as it is, and no row that a merge has passed
+lacks one. Which rows may have been written since, the writer knows: only those are looked at, since
+to find a row takes longer than to put its entry. Nothing of a run is kept over a restart: the range
+is begun anew, and puts what is missing.
+"""
+
+# ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Event, Thread
+from time import monotonic_ns, thread_time_ns
+from typing import Any, Final, NamedTuple
+
+import apsw
+import msgpack
+
+from leasehold.adapters.os.scheduling import take_short_turns
+from leasehold.adapters.sqlite.checking.yielding import (
+    STEPS_BETWEEN_LOOKS,
+    GivesWay,
+    Users,
+    pause_ns,
+    processors_wanted,
+)
+from leasehold.adapters.sqlite.layout import BUSY_TIMEOUT_MS
+from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan
+from leasehold.model.keys import Key
+from leasehold.model.ports import Merged, RangeWaiting
+from leasehold.model.records.log import KeySpan
+from leasehold.settings.private_files import FILE_MODE
+
+WAITING: Final = """
+CREATE TABLE IF NOT EXISTS range_backfills (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, table_id INTEGER NOT NULL, version INTEGER NOT NULL,
+    element_id INTEGER NOT NULL, span BLOB NOT NULL)
+"""
+"""Ranges that stand in the log and are not merged, in the order of the log."""
+
+DIRECT_ROWS_MAX: Final = 2_000
+"""Of a range that is put at its very position: some ms, less than a run of its own takes."""
+PIECE_NS: Final = 15_000_000
+PIECE_BESIDE_NS: Final = 3_000_000
+"""Of a merge between two records, while users write: less than what each of them waits anyway."""
+PIECE_ROWS_FIRST: Final = 500
+PIECE_ROWS_MIN: Final = 100
+PIECE_ROWS_MAX: Final = 20_000
+WRITTEN_MAX: Final = 100_000
+"""Keys that are remembered; with more, every row is looked at."""
+SORT_PAUSE_NS: Final = 10_000_000
+"""Until it is looked again whether a run is sorted."""
+SORTER_CACHE_MB: Final = 64
+NOT_YET: Final = Merged(0, SORT_PAUSE_NS)
+
+
+class _Waiting(NamedTuple):
+    number: int
+    table_id: int
+    version: int
+    element_id: int
+    span: KeySpan
+
+
+class _Work(NamedTuple):
+    """What the sorter does for a range: statements that make the run, and what they are bound."""
+
+    of: _Waiting
+    path: Path
+    make: str
+    select: str
+    bindings: Key
+
+
+class RangeBackfills:
+    """The ranges that wait, as the writer drives them. Changed inside its transactions; `look`
+    after each that ended otherwise than by a commit."""
+
+    def __init__(
+        self, connection: apsw.Connection, path: Path, direct_rows_max: int, users: Users
+    ) -> None:
+        self._connection = connection
+        self._direct_rows_max = direct_rows_max
+        self._users = users
+        self._sorter = _Sorter(path, users)
+        self._rows = PIECE_ROWS_FIRST
+        self._attached: _Waiting | None = None  # whose run this connection has
+        self._merged = 0  # entries of that run
+        self._since = 0  # from that one of `_written` on keys are not in the table of them
+        self._written: dict[int, list[Key] | None] = {}
+        """Of tables of which a run is made or merged: keys that were written since it was begun,
+        or more than those; None: any may have been."""
+        self._waiting: list[_Waiting] = []
+        self.look()
+
+    def close(self) -> None:
+        self._sorter.close()
+
+    def look(self) -> None:
+        """Read what waits."""
+        found: list[Any] = self._connection.execute(
+            "SELECT number, table_id, version, element_id, span FROM range_backfills"
+            " ORDER BY number"
+        ).fetchall()
+        self._waiting = [
+            _Waiting(number, table_id, version, element_id, _span_from(span))
+            for number, table_id, version, element_id, span in found
+        ]
+        self._sorter.forget(set(self._waiting))
+
+    # ------------------------------------------------------------ inside a transaction
+
+    def written(self, table_id: int, key: Key) -> None:
+        """Take that a row is written, whatever becomes of the transaction."""
+        keys = self._written.get(table_id)
+        if keys is not None:
+            keys.append(key)
+            if len(keys) > WRITTEN_MAX:
+                self._written[table_id] = None
+
+    def truncated(self, table_id: int) -> None:
+        """Take that all rows are written."""
+        if table_id in self._written:
+            self._written[table_id] = None
+
+    def note(self, plan: WritePlan, entries: EntriesPlan, span: KeySpan) -> int:
+        """Put the entries of a range that has few rows; note any other. Return how many were
+        put."""
+        where, bindings = _between(plan, span)
+        counted = f"SELECT count(*) FROM (SELECT 1 FROM {plan.name} AS t{where} LIMIT ?)"
+        few = (*bindings, self._direct_rows_max + 1)
+        if self._connection.execute(counted, few).get <= self._direct_rows_max:
+            return self._put(plan, entries, span)
+        descriptor = plan.descriptor
+        self._connection.execute(
+            "INSERT INTO range_backfills (table_id, version, element_id, span) VALUES (?, ?, ?, ?)",
+            (
+                descriptor.table_id,
+                descriptor.version,
+                entries.index.element_id,
+                msgpack.packb([list(span.after), list(span.through)]),
+            ),
+        )
+        self.look()
+        return 0
+
+    def end(self, table_id: int, but: int, plan_of: Callable[[], WritePlan] | None) -> None:
+        """End what waits of a table, but for the element `but`: every entry that is missing is put
+        now, or, without `plan_of`, none."""
+        for each in [w for w in self._waiting if w.table_id == table_id and w.element_id != but]:
+            if plan_of is not None:
+                plan = plan_of()
+                entries = plan.entries[each.element_id]
+                if self._attached == each:
+                    self._keep_written(table_id, entries)
+                    self._put_of_run(plan, entries, self._last())
+                else:
+                    self._put(plan, entries, each.span)
+            self._forget(each)
+            self.look()
+
+    def _forget(self, ended: _Waiting) -> None:
+        self._connection.execute("DELETE FROM range_backfills WHERE number = ?", (ended.number,))
+
+    def _put(self, plan: WritePlan, entries: EntriesPlan, span: KeySpan) -> int:
+        where, bindings = _between(plan, span)
+        order = ", ".join(str(n + 1) for n in range(len(entries.columns)))
+        self._connection.execute(
+            f"INSERT OR IGNORE INTO {entries.name} SELECT {', '.join(_shown(entries))}"
+            f" FROM {plan.name} AS t{where} ORDER BY {order}",
+            bindings,
+        )
+        return self._connection.changes()
+
+    # ------------------------------------------------------------ outside a transaction
+
+    @property
+    def waits(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def first(self) -> RangeWaiting | None:
+        """The range that is merged next."""
+        if not self._waiting:
+            self._let_go()
+            return None
+        _, table_id, version, element_id, _ = self._waiting[0]
+        return RangeWaiting(table_id, version, element_id)
+
+    def merge(self, plan: WritePlan) -> Merged:
+        """Go on with the first range, in one commit of some ms."""
+        first = self._waiting[0]
+        entries = plan.entries[first.element_id]
+        if self._attached != first:
+            self._let_go()
+            self._written.setdefault(first.table_id, [])  # ⚠ before any snapshot of a run
+            path = self._sorter.take(first)
+            if path is None:
+                self._sorter.begin([self._work(plan, entries, first)])
+                return NOT_YET
+            self._connection.execute("ATTACH ? AS run", (str(path),))
+            self._attached, self._merged = first, 0
+            self._make_written(plan)
+            # The next one meanwhile.
+            then = [w for w in self._waiting[1:2] if w[1:4] == first[1:4]]
+            self._sorter.begin([self._work(plan, entries, each) for each in then])
+        beside, gentle = self._users.beside, self._users.gentle
+        begun_ns, worked_ns, rows = monotonic_ns(), thread_time_ns(), self._rows
+        last = self._last()
+        until = min(last, self._merged + rows)
+        self._keep_written(first.table_id, entries)
+        with self._connection:
+            self._put_of_run(plan, entries, until)
+            if until == last:
+                self._forget(first)
+        self._merged = until  # ⚠ only now: what is rolled back was never merged
+        took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
+        wanted_ns = PIECE_BESIDE_NS // (2 if gentle else 1) if beside else PIECE_NS
+        fit = rows * wanted_ns // max(1, took_ns)
+        self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, min(fit, 2 * rows)))
+        if until == last:
+            self.look()
+            self._let_go()
+        if not beside:
+            return Merged(rows, 0)
+        return Merged(rows, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
+
+    def _last(self) -> int:
+        """Return how many entries the run has."""
+        last: int = self._connection.execute("SELECT ifnull(max(n), 0) FROM run.run").get
+        return last
+
+    def _make_written(self, plan: WritePlan) -> None:
+        """Begin a table of the keys that were written."""
+        keys = ", ".join(f"p{n}" for n in range(len(plan.key_names)))
+        self._connection.execute("DROP TABLE IF EXISTS temp.written")
+        self._connection.execute(
+            f"CREATE TABLE temp.written ({keys}, PRIMARY KEY ({keys})) WITHOUT ROWID"
+        )
+        self._since = 0
+
+    def _keep_written(self, table_id: int, entries: EntriesPlan) -> None:
+        keys = self._written[table_id]
+        if keys is not None and len(keys) > self._since:
+            holes = ", ".join("?" * len(entries.primary))
+            self._connection.executemany(
+                f"INSERT OR IGNORE INTO temp.written VALUES ({holes})", keys[self._since :]
+            )
+            self._since = len(keys)
+
+    def _put_of_run(self, plan: WritePlan, entries: EntriesPlan, until: int) -> None:
+        """Put the run's entries up to number `until`. ⚠ Of rows that may have been written since,
+        only where they were not."""
+        same = [f"t.{k} = r.{p}" for k, p in zip(plan.key_names, entries.primary, strict=True)]
+        shown = ", ".join(f"r.{column}" for column in _columns(entries))
+        put = f"INSERT OR IGNORE INTO {entries.name} SELECT {shown} FROM run.run AS r"
+        these = " WHERE r.n > ? AND r.n <= ?"
+        as_read = f" CROSS JOIN {plan.name} AS t ON {' AND '.join(same)} AND t.lsn = r.lsn"
+        bound = (self._merged, until)
+        if self._written[plan.descriptor.table_id] is None:
+            self._connection.execute(f"{put}{as_read}{these} ORDER BY r.n", bound)
+            return
+        listed = f"({', '.join(f'r.{p}' for p in entries.primary)}) {{}}IN temp.written"
+        others = f"{put}{these} AND {listed.format('NOT ')} ORDER BY r.n"
+        self._connection.execute(others, bound)
+        self._connection.execute(f"{put}{as_read}{these} AND {listed.format('')}", bound)
+
+    def _work(self, plan: WritePlan, entries: EntriesPlan, of: _Waiting) -> _Work:
+        where, bindings = _between(plan, of.span)
+        order = ", ".join(str(n + 2) for n in range(len(entries.columns)))
+        make = f"CREATE TABLE run (n INTEGER PRIMARY KEY, {', '.join(_columns(entries))}, lsn)"
+        select = (
+            f"INSERT INTO run SELECT NULL, {', '.join(_shown(entries))}, t.lsn"
+            f" FROM {plan.name} AS t{where} ORDER BY {order}"
+        )
+        return _Work(of, self._sorter.path_of(of.number), make, select, bindings)
+
+    def _let_go(self) -> None:
+        """Give the run back that this connection has. ⚠ Only here, where no transaction may bring
+        a range back, is it forgotten which keys were written."""
+        tables = {waiting.table_id for waiting in self._waiting}
+        self._written = {of: keys for of, keys in self._written.items() if of in tables}
+        if self._attached is None:
+            return
+        self._connection.execute("DETACH run")
+        self._sorter.remove(self._attached)
+        self._attached = None
+
+
+class _Sorter:
+    """The thread that sorts runs aside, one after the other."""
+
+    def __init__(self, store: Path, users: Users) -> None:
+        self._store = store
+        self._users = users
+        self._closing = Event()
+        self._asked: set[_Waiting] = set()
+        self._works: SimpleQueue[_Work | None] = SimpleQueue()
+        self._sorted: dict[_Waiting, Path | BaseException] = {}
+        self._thread: Thread | None = None
+        for left in store.parent.glob(f"{store.name}.run*"):  # of a process that is gone
+            left.unlink(missing_ok=True)
+
+    def path_of(self, number: int) -> Path:
+        return self._store.with_name(f"{self._store.name}.run{int(number)}")
+
+    def begin(self, works: list[_Work]) -> None:
+        """Sort these, unless they are asked for already."""
+        for work in works:
+            if work.of in self._asked:
+                continue
+            self._asked.add(work.of)
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="store-sort", daemon=True)
+                self._thread.start()
+            self._works.put(work)
+
+    def take(self, of: _Waiting) -> Path | None:
+        """Return the run of a range once it is sorted. Raises what sorting it has raised."""
+        found = self._sorted.pop(of, None)
+        if isinstance(found, BaseException):
+            self._asked.discard(of)
+            raise found
+        return found
+
+    def forget(self, waiting: set[_Waiting]) -> None:
+        """Remove runs of ranges that wait no more."""
+        for of in [of for of in self._sorted if of not in waiting]:
+            del self._sorted[of]
+            self.remove(of)
+
+    def remove(self, of: _Waiting) -> None:
+        self._asked.discard(of)
+        self.path_of(of.number).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._closing.set()
+        self._works.put(None)
+        if self._thread is not None:
+            self._thread.join()
+        for left in self._store.parent.glob(f"{self._store.name}.run*"):
+            left.unlink(missing_ok=True)
+
+    def _run(self) -> None:
+        take_short_turns()
+        while (work := self._works.get()) is not None and not self._closing.is_set():
+            try:
+                self._sort(work)
+            except BaseException as error:  # noqa: BLE001 - `take` raises it
+                self._sorted[work.of] = error
+            else:
+                self._sorted[work.of] = work.path
+
+    def _sort(self, work: _Work) -> None:
+        with suppress(FileNotFoundError):
+            work.path.unlink()
+        os.close(os.open(work.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+        connection = apsw.Connection(str(work.path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            # Of no use after a crash, so that nothing of it needs to be safe.
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute(f"PRAGMA cache_size = -{SORTER_CACHE_MB * 1024}")
+            connection.execute("ATTACH ? AS store", (str(self._store),))
+            connection.set_progress_handler(
+                GivesWay(self._users, self._closing), STEPS_BETWEEN_LOOKS
+            )
+            connection.execute(work.make)
+            connection.execute(work.select, work.bindings)
+        finally:
+            connection.close()
+
+
+def _columns(entries: EntriesPlan) -> tuple[str, ...]:
+    """Columns of an entry, as its table has them."""
+    return (*entries.columns, *entries.included)
+
+
+def _shown(entries: EntriesPlan) -> tuple[str, ...]:
+    """What they are of a row `t`."""
+    assert not entries.held, "a computed index is not filled by range"
+    return (*entries.from_row, *entries.primary_of_row, *entries.included_of_row)
+
+
+def _between(plan: WritePlan, span: KeySpan) -> tuple[str, Key]:
+    """Return the condition on a row `t` in the range, and what it is bound."""
+    keys = ", ".join(f"t.{name}" for name in plan.key_names)
+    holes = ", ".join("?" * len(plan.key_names))
+    parts = []
+    if span.after:
+        parts.append(f"({keys}) > ({holes})")
+    if span.through:
+        parts.append(f"({keys}) <= ({holes})")
+    return f" WHERE {' AND '.join(parts)}" if parts else "", (*span.after, *span.through)
+
+
+def _span_from(data: bytes) -> KeySpan:
+    after, through = msgpack.unpackb(data, use_list=False)
+    return KeySpan(after, through)

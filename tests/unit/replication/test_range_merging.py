@@ -1,0 +1,253 @@
+"""Goal: a backfill by range begins only where everybody who reads the log knows it; its ranges
+cover every key whatever borders come; its job goes on when all who are waited for have merged.
+
+Method: a master and a follower by hand, and replicants of which only their words are there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from leasehold.catalog.elements import Index
+from leasehold.catalog.job import Job, Phase, Status, Step
+from leasehold.catalog.states import State
+from leasehold.model.ids import INCARNATION_BYTES, RANGE_BACKFILLS, incarnation_of
+from leasehold.model.records.acks import Ack, MergeReport
+from leasehold.model.records.jobs import BackfillBorder, ChunksEnd
+from leasehold.model.records.log import ChunkDecided, JobWrite, KeySpan
+from leasehold.model.records.requests import Queue
+from leasehold.replication.effects import AckRead, QueueRead
+from leasehold.replication.node import Node
+from leasehold.replication.range_merging import MergeReports
+from leasehold.schema_change.coordinator.job_state import JobMemory, find_place
+from leasehold.schema_change.job.transitions import record_filled, turn_back
+from tests.support.replication.world import CODEC, World, insert, update
+
+INDEX = 9
+ROWS = 20
+JOB = Job(
+    job_id=1,
+    sql="",
+    table_id=1,
+    table="t",
+    request_id=b"",
+    kind="create index",
+    subject="index i",
+    steps=(Step((), backfills=(INDEX,), verifies=(INDEX,)), Step(())),
+    point=1,
+    phase=Phase.BACKFILLING,
+    versions={1: 1},
+    run=1,
+    by_range=True,
+)
+
+
+@pytest.fixture
+def world() -> World:
+    """A table of 20 rows, and a job that fills an index over them by range."""
+    made = World()
+    made.ask({"sql": "create table t (id bigint primary key, a integer, b text)"})
+    for key in range(ROWS):
+        made.ask(insert(key, a=key % 3))
+    for node in (made.node, made.follower):
+        node.catalog.put_job(JOB)
+        told = node.catalog.newest(1)
+        index = Index(INDEX, "i", (2,), state=State.WRITE_ONLY)
+        filled = replace(told, indexes=(index,))
+        node.catalog._versions[1] = {told.version: filled}
+        node.catalog._newest[1] = filled
+    return made
+
+
+def send(world: World, *messages: BackfillBorder | ChunksEnd) -> None:
+    decided = world.node.position.decided_through.get(Queue.BACKFILL, 0)
+    for message, offset in zip(messages, itertools.count(decided), strict=False):
+        event = QueueRead(Queue.BACKFILL, offset, "", CODEC.encode(message))
+        world.perform(world.node.step(event, world.now()))
+    for _ in range(2 * len(messages) + 1):
+        world.ms += 5_000  # whoever has put the rows has gone
+        world.tick()
+        world.pump()
+
+
+def merge_all(world: World) -> None:
+    for _ in range(2 * ROWS):
+        world.ms += 5
+        world.tick()
+        world.pump()
+    assert not world.node._store.ranges_waiting()
+
+
+def border(key: int, run: int = 1, version: int = 1) -> BackfillBorder:
+    return BackfillBorder(1, run, 1, version, INDEX, (key,), 7)
+
+
+def spans(world: World) -> list[KeySpan]:
+    return [
+        backfill.span
+        for commit in world.commits()
+        for backfill in commit.backfills
+        if backfill.span is not None
+    ]
+
+
+def entries(node: Node) -> set[int]:
+    return {key[0] for _, _, _, key in node._store.contents.entries}  # type: ignore[attr-defined]
+
+
+def test_ranges_follow_each_other_and_cover_every_key(world: World) -> None:
+    """Borders that come twice, late, out of order, or of no key, change nothing of that."""
+    send(world, border(4), border(4), border(2), border(9, run=2), border(9, version=2))
+    send(world, border(11), border(0)._replace(through=("x", 1)), border(0)._replace(through=()))
+    send(world, border(0)._replace(through=(float("nan"),)), border(0)._replace(through=(b"x",)))
+    send(world, ChunksEnd(1, 1, 20, 2), border(15), ChunksEnd(1, 1, 20, 2))
+    assert spans(world) == [KeySpan((), (4,)), KeySpan((4,), (11,)), KeySpan((11,), ())]
+    assert world.node.catalog.jobs[1].rows_read == 20
+    for node in (world.node, world.follower):
+        assert node.catalog.jobs[1].chunks_ended
+        assert not node._store.ranges_waiting()
+        assert entries(node) == set(range(ROWS))
+
+
+def test_without_a_border_the_end_fills_all_and_of_chunks_it_fills_nothing(world: World) -> None:
+    send(world, ChunksEnd(1, 1, 20, 0))
+    assert spans(world) == [KeySpan((), ())]
+    for node in (world.node, world.follower):
+        node.catalog.put_job(replace(JOB, by_range=False))
+    send(world, border(3), ChunksEnd(1, 1, 20, 0))
+    assert len(spans(world)) == 1
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_with_the_record_by_which_a_job_leaves_the_run_nothing_waits(
+    world: World, turned: bool
+) -> None:
+    """A follower that was too busy to merge anything has all entries at that position."""
+    store = world.follower._store
+    world.follower._upkeep._merging._due_ns = 1 << 62
+    send(world, border(4), ChunksEnd(1, 1, 20, 2))
+    assert store.ranges_waiting() == 2
+    assert entries(world.follower) == set()
+    world.ask(update(3, a=1))
+    job = world.node.catalog.jobs[1]
+    after = turn_back(job, 9, "no") if turned else record_filled(job, 9)
+    assert not after.by_range
+    assert world.node.master is not None
+    world.node.master.changes.write_soon(1, (JobWrite(1, after.to_wire()),))
+    world.tick()
+    world.pump()
+    assert store.ranges_waiting() == 0
+    assert entries(world.follower) == ({3} if turned else set(range(ROWS)))
+
+
+def test_a_paused_job_merges_nothing_and_a_rate_is_kept(world: World) -> None:
+    send(world)
+    follower = world.follower
+    follower.catalog.put_job(replace(JOB, status=Status.PAUSED))
+    world.node.catalog.put_job(replace(JOB, status=Status.PAUSED))
+    send(world, ChunksEnd(1, 1, 20, 0))
+    assert follower._store.ranges_waiting()
+    assert entries(follower) == set()
+    merging = follower._upkeep._merging
+    follower.catalog.put_job(replace(JOB, settings={"rows_per_second": 2}))
+    for _ in range(2):  # the run, and its first three rows
+        world.ms += 1_000
+        merging.work(follower.catalog, world.now())
+    assert len(entries(follower)) == 3
+    world.ms += 1_400
+    merging.work(follower.catalog, world.now())
+    assert len(entries(follower)) == 3, "two rows a second"
+    world.ms += 200
+    merging.work(follower.catalog, world.now())
+    assert len(entries(follower)) == 6
+
+
+# ------------------------------------------------------------------ who knows, who is done
+
+
+def say(world: World, *records: Ack | MergeReport) -> None:
+    for record in records:
+        world.perform(world.node.step(AckRead(record), world.now()))
+
+
+def ack(name: str, incarnation: bytes) -> Ack:
+    return Ack(name, incarnation, "replicant", 5, 1, 0, 0, False, "", 0)
+
+
+def reports_of(world: World) -> MergeReports:
+    assert world.node.master is not None
+    return world.node.master._merges
+
+
+def test_it_begins_only_where_everybody_knows(world: World) -> None:
+    """A process of the release before, whose incarnation says less, has it filled by key."""
+
+    def ranged() -> frozenset[int]:
+        assert world.node.master is not None
+        work = world.node.master.changes.coordinator._step_work
+        return work.find_ranged(JOB, world.now())
+
+    random = bytes(INCARNATION_BYTES)
+    assert ranged() == {INDEX}, "nobody else is there"
+    say(world, ack("r8", random + bytes((RANGE_BACKFILLS - 1,))))
+    assert not ranged()
+    say(world, ack("r8", incarnation_of(random)))
+    assert not ranged(), "that is another process"
+    world.ms += 60_000
+    assert world.node.master is not None
+    world.node.master.watch.sweep(world.now().mono_ns)
+    assert ranged(), "the older one has not been heard of for long"
+
+
+def test_a_job_waits_for_who_has_not_merged_what_the_log_has(world: World) -> None:
+    reports = reports_of(world)
+    send(world, border(4), ChunksEnd(1, 1, 20, 1))
+    assert reports.still_merging(()) == ("m1",)
+    merge_all(world)
+    assert world.node.catalog.jobs[1].phase is Phase.VERIFYING, "nobody else was coherent"
+    behind = reports._offset
+    assert reports.still_merging(["r8", "r9"]) == ("r8", "r9")
+    say(world, MergeReport("r8", b"8", behind - 1, 0), MergeReport("r9", b"9", behind, 1))
+    assert reports.still_merging(["r8", "r9"]) == ("r8", "r9"), "before the last range; not all"
+    say(world, MergeReport("r8", b"8", behind, 0), MergeReport("r9", b"9", behind + 3, 0))
+    assert reports.still_merging(["r8", "r9"]) == ()
+    assert world.node.master is not None
+    work = world.node.master.changes.coordinator._step_work
+    work.coherent = frozenset({"r7"})
+    job = JOB.counted(20, 20, True)
+    memory = JobMemory(find_place(job))
+    assert work.next(job, memory, world.now()) is None
+    assert memory.waiting == "r7 to merge what was read"
+    work.coherent = frozenset({"r8"})
+    after = work.next(job, memory, world.now())
+    assert after is not None
+    assert after.phase is Phase.VERIFYING
+
+
+def test_a_node_reports_what_is_news(world: World) -> None:
+    def told() -> list[MergeReport]:
+        records = [sent.record for sent in world.sent]
+        return [r for r in records if isinstance(r, MergeReport) and r.node == "m1"]
+
+    world.tick()
+    assert told(), "a job fills by range"
+    before = len(told())
+    world.tick()
+    assert len(told()) == before, "nothing is new"
+    send(world, ChunksEnd(1, 1, 20, 0))
+    merge_all(world)
+    assert [report.waiting for report in told()[before:]][-1] == 0
+    assert told()[-1].offset >= reports_of(world)._offset
+    before = len(told())
+    world.ms += 60_000
+    world.tick()
+    assert len(told()) == before, "no job does any more"
+
+
+def test_who_decides_a_range_counts_it_once(world: World) -> None:
+    send(world, border(4), ChunksEnd(1, 1, 3, 1))
+    writes = [w for c in world.commits() for w in c.catalog if isinstance(w, ChunkDecided)]
+    assert [(w.rows, w.end, w.through) for w in writes] == [(7, False, (4,)), (0, True, ())]
