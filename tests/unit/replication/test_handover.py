@@ -29,6 +29,10 @@ def leave(world: World) -> None:
     world.perform(world.node.leave())
 
 
+def has_left(world: World) -> bool:
+    return world.node.has_left
+
+
 def farewell(world: World) -> Ack:
     """What the node says last."""
     (said,) = [
@@ -65,13 +69,13 @@ def test_who_leaves_decides_what_it_has_and_begins_nothing_more(world: World) ->
     assert [effect for effect in world.effects if isinstance(effect, EndRequests)]
     paused = {effect.queue for effect in world.effects if isinstance(effect, PauseQueue)}
     assert paused == {Queue.REQUESTS, Queue.BACKFILL}
-    assert not world.node.has_left
+    assert not has_left(world)
     for _ in range(3):
         world.pump()
         world.tick()
     assert world.answers(first)[0].lsn
     assert world.answers(second)[0].lsn
-    assert world.node.has_left
+    assert has_left(world)
     end = len(world.log)
     world.ms += 10_000
     world.tick()
@@ -88,11 +92,11 @@ def test_l7_who_leaves_waits_for_the_nodes_that_its_answers_wait_for(world: Worl
     world.pump()
     world.tick()
     assert not world.answers(number)
-    assert not world.node.has_left
+    assert not has_left(world)
     ack(world, len(world.log))
     world.tick()
     assert world.answers(number)[0].lsn
-    assert world.node.has_left
+    assert has_left(world)
 
 
 def test_a_queue_that_is_found_late_is_not_read_by_who_leaves(world: World) -> None:
