@@ -154,7 +154,7 @@ class Model:
             yield from (Range(first, last) for last in self.borders(log, first))
         if covered and fenced and not left:
             yield Mark.LEAVE
-        if ranges and fenced and not left:
+        if ranges and fenced and not left and self.bounds.nodes > 1:  # R3 is of two of them
             yield Mark.BACK
 
     def may_begin(self, log: tuple[Record, ...]) -> bool:
