@@ -8,9 +8,10 @@ first range that waits, merges an entry of it, is killed, or begins anew from th
 What is promised, of each node:
 
 - R1: from the fence on each entry is of a row as it is;
-- R2: from the job's leaving on each row has its entry, wherever the node was with its merges.
+- R2: from the job's leaving on each row has its entry, wherever the node was with its merges;
+- R3: from the record on by which it turns back instead stores at one position are equal.
 
-So from there on stores at one position are equal. The rules that make it so are methods, and
+So they are, too, from its leaving on. The rules that make it so are methods, and
 `mutants/range_backfill.py` breaks each.
 """
 
@@ -36,6 +37,7 @@ class Mark(Enum):
     TRUNCATE = auto()
     FENCE = auto()
     LEAVE = auto()
+    BACK = auto()
 
 
 class Range(NamedTuple):
@@ -101,6 +103,11 @@ class Model:
                 return f"R1: {sorted(store.entries - rows)} is an entry of no row"
             if Mark.LEAVE in applied and not rows <= store.entries:
                 return f"R2: {sorted(rows - store.entries)} has no entry"
+        first, *others = world.nodes
+        if Mark.BACK in world.log[: first.at]:
+            for store in others:
+                if store.at == first.at and store.entries != first.entries:
+                    return f"R3: {sorted(store.entries ^ first.entries)} differ"
         return None
 
     def successors(self, world: World) -> Iterator[tuple[str, World]]:
@@ -129,7 +136,7 @@ class Model:
 
     def _records(self, log: tuple[Record, ...]) -> Iterator[Record]:
         """What a master may append."""
-        fenced, left = Mark.FENCE in log, Mark.LEAVE in log
+        fenced, left = Mark.FENCE in log, Mark.LEAVE in log or Mark.BACK in log
         if sum(isinstance(record, Put) for record in log) < self.bounds.writes:
             for key in KEYS:
                 for value in (None, *VALUES):
@@ -142,11 +149,13 @@ class Model:
             yield Mark.FENCE
         ranges = [record for record in log if isinstance(record, Range)]
         covered = bool(ranges) and ranges[-1].last == END
-        if self.may_begin(log) and not covered:
+        if self.may_begin(log) and not covered and not left:
             first = self.first_of_next(ranges)
             yield from (Range(first, last) for last in self.borders(log, first))
         if covered and fenced and not left:
             yield Mark.LEAVE
+        if ranges and fenced and not left and self.bounds.nodes > 1:  # R3 is of two of them
+            yield Mark.BACK
 
     def may_begin(self, log: tuple[Record, ...]) -> bool:
         """Whether ranges may be in the log: behind the fence."""
@@ -190,6 +199,8 @@ class Model:
                 return store._replace(waiting=(*store.waiting, Waiting(record)))
             case Mark.LEAVE:
                 return self.leave(store)
+            case Mark.BACK:
+                return self.turn_back(store)
             case Mark.FENCE:
                 pass
         return store._replace(rows=tuple(rows), entries=frozenset(entries))
@@ -217,6 +228,10 @@ class Model:
         runs = [entries_of(store.rows, waiting.keys) for waiting in store.waiting]
         put = {(value, key) for run in runs for key, value, _ in run}
         return store._replace(entries=store.entries | put, waiting=())
+
+    def turn_back(self, store: Store) -> Store:
+        """End what waits, and take what was merged: no two nodes have merged the same."""
+        return store._replace(entries=frozenset(), waiting=())
 
     def restarted(self, store: Store) -> Store:
         """Return what is found after a restart, and in a copy: ranges that wait, without runs."""

@@ -1,5 +1,5 @@
 """The model of backfills by range: clean to exhaustion within its bounds, and each of its rules
-broken is found (R1, R2; `replication/range_merging.py`, `adapters/sqlite/range_backfills.py`)."""
+broken is found (R1 to R3; `replication/range_merging.py`, `adapters/sqlite/range_backfills.py`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def explored(kind: type[Model], bounds: Bounds) -> Report[World]:
 @pytest.mark.parametrize("bounds", [ALONE, TWO], ids=["one_node", "two_nodes"])
 def test_entries_are_of_rows_and_rows_have_entries(bounds: Bounds, model_line: AddLine) -> None:
     report = explored(Model, bounds)
-    model_line(ModelLine.of("R1 R2: backfills by range", "-", report, bounds.words()))
+    model_line(ModelLine.of("R1 R2 R3: backfills by range", "-", report, bounds.words()))
     assert report.violation is None, report.violation.words()
     assert report.exhausted
 
@@ -49,3 +49,10 @@ def test_a_broken_rule_is_found(kind: type[Model], harm: str, model_line: AddLin
     model_line(ModelLine.of(harm, kind.__name__, report))
     assert report.violation is not None, "the harm of this mutation was not found"
     assert report.violation.harm.startswith(harm), report.violation.words()
+
+
+def test_what_a_node_has_merged_of_a_job_that_turns_back_differs(model_line: AddLine) -> None:
+    report = explored(mutants.KeepsWhatItHasMerged, TWO)
+    model_line(ModelLine.of("R3", "KeepsWhatItHasMerged", report))
+    assert report.violation is not None, "the harm of this mutation was not found"
+    assert report.violation.harm.startswith("R3"), report.violation.words()

@@ -167,10 +167,10 @@ class StoreWriter(Protocol):
         version. Which of those that wait are there already is nobody's to rely on."""
         ...
 
-    def end_ranges(self, descriptor: Any, but: int, *, complete: bool) -> None:
-        """End, in a transaction, what waits of a table, but for the index `but`: all entries of
-        those ranges are there now, each as its row has it, or, unless `complete`, nobody wants
-        them."""
+    def end_ranges(self, descriptor: Any, element_id: int, lsn: int, *, complete: bool) -> None:
+        """End, in the transaction that applies the commit `lsn`, what waits of an index: all
+        entries of its ranges are there now, each as its row has it; or, unless `complete`, nobody
+        wants them, and those that are there go, too."""
         ...
 
     def outcome(self, request_id: bytes) -> Outcome | None: ...

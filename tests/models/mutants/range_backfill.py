@@ -25,6 +25,13 @@ class LooksForTheRowAlone(Model):
         return store.rows[read[0]] is not None
 
 
+class KeepsWhatItHasMerged(Model):
+    """A job turns back: what was merged stays, and what waits goes."""
+
+    def turn_back(self, store: Store) -> Store:
+        return store._replace(waiting=())
+
+
 class BeginsBeforeTheFence(Model):
     """Somebody at delete-only writes behind the run, and no entry."""
 

@@ -339,14 +339,19 @@ class MemoryStore:
         self._committed = now
         return merged
 
-    def end_ranges(self, descriptor: Descriptor, but: int, *, complete: bool) -> None:
+    def end_ranges(
+        self, descriptor: Descriptor, element_id: int, lsn: int, *, complete: bool
+    ) -> None:
         assert self._now is not self._committed, "no transaction is open"
-        now, table = self._now, descriptor.table_id
-        ended = [r for r in now.ranges if r.table_id == table and r.element_id != but]
+        now, of = self._now, (descriptor.table_id, element_id)
+        ended = [r for r in now.ranges if (r.table_id, r.element_id) == of]
         now.ranges = tuple(r for r in now.ranges if r not in ended)
-        for each in ended if complete else ():
+        if not complete:
+            now.entries = {each for each in now.entries if each[:2] != of}
+            return
+        for each in ended:
             for entry, key, _ in _run_of(now, descriptor, each):
-                now.entries.add((table, each.element_id, entry, key))
+                now.entries.add((*of, entry, key))
 
     def _backfill_image(
         self, descriptor: Descriptor, key: Key, image: Image, genids: Genids

@@ -242,7 +242,17 @@ def set_aside(connection: apsw.Connection, table_id: int, lsn: int) -> None:
     if physical_columns(connection, table_name(table_id)):
         names.append(table_name(table_id))
     for name in names:
-        connection.execute(f"ALTER TABLE {name} RENAME TO {ASIDE}{int(lsn)}_{name}")
+        _rename_aside(connection, name, lsn)
+
+
+def set_entries_aside(connection: apsw.Connection, table_id: int, index_id: int, lsn: int) -> None:
+    """Do so with the entries of one index."""
+    if index_id in entries_tables(connection, table_id):
+        _rename_aside(connection, entries_name(table_id, index_id), lsn)
+
+
+def _rename_aside(connection: apsw.Connection, name: str, lsn: int) -> None:
+    connection.execute(f"ALTER TABLE {name} RENAME TO {ASIDE}{int(lsn)}_{name}")
 
 
 def tables_aside(connection: apsw.Connection) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ is begun anew, and puts what is missing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -157,13 +156,13 @@ class RangeBackfills:
         self.look()
         return 0
 
-    def end(self, table_id: int, but: int, plan_of: Callable[[], WritePlan] | None) -> None:
-        """End what waits of a table, but for the element `but`: every entry that is missing is put
-        now, or, without `plan_of`, none."""
-        for each in [w for w in self._waiting if w.table_id == table_id and w.element_id != but]:
-            if plan_of is not None:
-                plan = plan_of()
-                entries = plan.entries[each.element_id]
+    def end(self, table_id: int, element_id: int, plan: WritePlan | None) -> None:
+        """End what waits of an index: every entry that is missing is put now, or, without `plan`,
+        none."""
+        wanted = (table_id, element_id)
+        for each in [w for w in self._waiting if (w.table_id, w.element_id) == wanted]:
+            if plan is not None:
+                entries = plan.entries[element_id]
                 if self._attached == each:
                     self._keep_written(table_id, entries)
                     self._put_of_run(plan, entries, self._last())

@@ -7,7 +7,6 @@ Readers have connections of their own (`snapshot.py`); a check reads beside the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +34,7 @@ from leasehold.adapters.sqlite.layout import (
     make_writer,
     physical_columns,
     set_aside,
+    set_entries_aside,
     table_name,
 )
 from leasehold.adapters.sqlite.outcomes import Outcomes
@@ -486,13 +486,18 @@ class SqliteStore:
         assert not self._open, "a transaction is open"
         return self._ranges.merge(self._plan(descriptor))
 
-    def end_ranges(self, descriptor: Descriptor, but: int, *, complete: bool) -> None:
+    def end_ranges(
+        self, descriptor: Descriptor, element_id: int, lsn: int, *, complete: bool
+    ) -> None:
         assert self._open, "no transaction is open"
-        if not self._ranges.waits:
-            return
+        table_id = descriptor.table_id
         self._ranges_touched = True
-        plan_of = partial(self._plan, descriptor) if complete else None
-        self._ranges.end(descriptor.table_id, but, plan_of)
+        self._ranges.end(table_id, element_id, self._plan(descriptor) if complete else None)
+        if not complete:
+            self._touch(table_id)
+            self._look_aside = True
+            set_entries_aside(self._connection, table_id, element_id, lsn)
+            make_physical(self._connection, descriptor)
 
     # ------------------------------------------------------------ outcomes
 

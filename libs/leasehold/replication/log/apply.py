@@ -54,7 +54,10 @@ def apply_catalog(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter
     """Apply catalog writes of one commit to the catalog and the store; return whether there are
     any."""
     for write in commit.catalog:
+        before = catalog.jobs.get(write.job_id) if isinstance(write, JobWrite) else None
         catalog.apply(write, commit.commit_us, lsn)
+        if before is not None and before.by_range:
+            _end_ranges(before, lsn, catalog, store)
         _keep(write, catalog, store)
     return bool(commit.catalog)
 
@@ -70,10 +73,7 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
                     store.put_access(each, catalog.access.next_role_id)
         case MinVersion(table_id=table_id, version=version):
             store.put_min_version(table_id, version)
-        case JobWrite(job_id=job_id):
-            _end_ranges(catalog.jobs[job_id], catalog, store)
-            store.put_job(job_id, catalog.jobs[job_id].to_wire())
-        case ChunkDecided(job_id=job_id) | FindingsDecided(job_id=job_id):
+        case JobWrite(job_id=job_id) | ChunkDecided(job_id=job_id) | FindingsDecided(job_id=job_id):
             store.put_job(job_id, catalog.jobs[job_id].to_wire())
         case TableForgotten(table_id=table_id):
             store.forget_table(table_id)
@@ -85,15 +85,16 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             store.put_access(write, catalog.access.next_role_id)
 
 
-def _end_ranges(job: Job, catalog: Catalog, store: StoreWriter) -> None:
-    """End what waits of backfills by range that the job is no more at. ⚠ From the record on by
-    which it leaves a run stores at equal positions are equal again, and whoever looks there sees
-    every entry. One that turns back wants no more of them."""
-    if store.ranges_waiting():
-        descriptor = catalog.newest(job.table_id)
-        now_filled = job.element_id if job.by_range else 0
+def _end_ranges(before: Job, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
+    """End what waits of a backfill by range, if the job, as it was `before`, is no more at it. ⚠
+    From the record on by which it leaves a run stores at equal positions are equal again, and
+    whoever looks there sees every entry; of one that turns back none is left, however many each
+    node has merged."""
+    job = catalog.jobs[before.job_id]
+    if not job.by_range or job.run != before.run:
         complete = job.status in (Status.RUNNING, Status.PAUSED)
-        store.end_ranges(descriptor, now_filled, complete=complete)
+        newest = catalog.newest(job.table_id)
+        store.end_ranges(newest, before.element_id, lsn, complete=complete)
 
 
 def apply_record(

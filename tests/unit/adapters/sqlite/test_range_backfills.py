@@ -169,28 +169,34 @@ def test_a_record_behind_which_nothing_may_wait_ends_what_does(store: Store) -> 
     table.send(update("t", 3, a=None), delete("t", 4), insert("t", ROWS, a=2, b="n"))
     newest = table.catalog.newest(1)
     store.begin()
-    store.end_ranges(newest, INDEX, complete=True)
+    store.end_ranges(newest, INDEX + 1, 99, complete=True)
     assert store.ranges_waiting(), "that one goes on"
-    store.end_ranges(newest, 0, complete=True)
+    store.end_ranges(newest, INDEX, 99, complete=True)
     assert not store.ranges_waiting()
     store.rollback()
     assert store.ranges_waiting(), "what is rolled back was never"
     assert entries(store) < rows(table)
     store.begin()
-    store.end_ranges(newest, 0, complete=True)
+    store.end_ranges(newest, INDEX, 99, complete=True)
     table._commit()
     assert store.next_range() is None
     assert entries(store) == rows(table)
 
 
-def test_a_job_that_turns_back_wants_no_more_entries(store: Store) -> None:
+@pytest.mark.parametrize("steps", [0, 6, 1_000])
+def test_of_a_job_that_turns_back_no_entry_is_left(store: Store, steps: int) -> None:
+    """However many were merged; who writes behind it puts his own."""
     table = filled(store)
     note(table, *CUT)
+    for _ in itertools.islice(merge_all(table), steps):
+        pass
     store.begin()
-    store.end_ranges(table.catalog.newest(1), 0, complete=False)
+    store.end_ranges(table.catalog.newest(1), INDEX, 99, complete=False)
     table._commit()
     assert store.next_range() is None
     assert entries(store) == set()
+    table.send(update("t", 3, a=5), delete("t", 4), insert("t", ROWS, a=2, b="n"))
+    assert {key for _, key in entries(store)} == {3, ROWS}
 
 
 def test_after_a_rollback_the_same_range_may_be_noted_again(store: Store) -> None:
