@@ -68,7 +68,7 @@ def start_session(
     from pyspark.sql import SparkSession  # only the process with the JVM pays for this import
 
     # By a file: what stands on its command line everybody on the machine reads.
-    with _conf_file(scratch / "spark.conf", conf):
+    with conf_file(scratch / "spark.conf", conf):
         session: SparkSession = SparkSession.builder.getOrCreate()
     return session
 
@@ -187,7 +187,7 @@ def _joined(between: str, *parts: str | None) -> str:
 
 
 @contextmanager
-def _conf_file(path: Path, conf: Mapping[str, str]) -> Iterator[None]:
+def conf_file(path: Path, conf: Mapping[str, str]) -> Iterator[None]:
     """Tell the JVM that is started now of a file that says all that; it is gone afterwards."""
     lines = "".join(f"{name} {as_property(value)}\n" for name, value in conf.items())
     path.unlink(missing_ok=True)

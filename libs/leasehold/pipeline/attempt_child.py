@@ -29,7 +29,7 @@ log: Final = logging.getLogger(__name__)
 
 
 class _ChildEnded(Exception):
-    """It has ended before it told what it was asked for."""
+    """Tells that a child has ended before it told what it was asked for."""
 
 
 class AttemptChild(Closing):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import zipfile
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from leasehold.model.errors import ConfigurationError
 from leasehold.settings.environment import describe, from_environment
 from spark_streaming.code_archive import write_archive
 from spark_streaming.fact_store import path_of
-from spark_streaming.session import DriverAddress, configuration
+from spark_streaming.session import DriverAddress, conf_file, configuration
 from spark_streaming.spark_settings import SparkSettings, spark_conf
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -105,6 +107,22 @@ def test_the_file_s_word_counts_and_lists_are_joined(tmp_path: Path) -> None:
     assert conf["spark.hadoop.fs.s3a.secret.key"] == "hush"
     assert "hush" not in repr(given) + str(describe(given))
     assert SECRET not in repr(given) + str(describe(given))
+
+
+def test_what_spark_is_told_stands_in_a_file_that_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: a secret is on no command line; its file is of this user alone, from its first byte on,
+    and is gone when the JVM has read it."""
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "as before")
+    path = tmp_path / "a b.conf"
+    with conf_file(path, {"spark.x": f"{SECRET} C:\\d"}):
+        assert path.read_text() == f"spark.x {SECRET} C:\\\\d\n"
+        assert path.stat().st_mode & 0o777 == 0o600
+        given = shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"])
+        assert given == ["--properties-file", str(path), "pyspark-shell"]
+    assert not path.exists()
+    assert os.environ["PYSPARK_SUBMIT_ARGS"] == "as before"
 
 
 def test_who_says_so_does_without_a_secret(tmp_path: Path) -> None:
