@@ -1,4 +1,4 @@
-"""Does with a broker that was started a moment ago what each write asks of it, again and again,
+"""The warm-up of a broker that was started a moment ago: what each write asks of it, again and again
 until its compiler rests.
 
 A JVM compiles for good only what was called often. Until then a request takes a broker two to four
