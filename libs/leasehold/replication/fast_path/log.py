@@ -47,10 +47,10 @@ class FastLogSettings:
     before it asks Kafka: longer than a master lets pass (`heartbeat_ms`), and so short that what
     stands in Kafka alone renews a coherency lease in time (its duration less a renewal, and what
     grants are gathered for, are left for that). Also how close together records have to come for
-    the fast path to be worth it. It is taken after `row_min` of those, when the last was received at most `late_ms` after
-    Kafka gave it. Having left it a node stays with Kafka for `pause_ms`, doubled up to
-    `pause_ms_max` for each fault that comes before it was taken for `pause_ms_max`. Every
-    `trust_ms` both ways are compared anew.
+    the fast path to be worth it. It is taken after `row_min` of those, when the last was received
+    at most `late_ms` after Kafka gave it. Having left it a node stays with Kafka for `pause_ms`,
+    doubled up to `pause_ms_max` for each fault that comes before it was taken for `pause_ms_max`.
+    Every `trust_ms` both ways are compared anew.
 
     The master's: Redis has `answer_ms` to say who subscribes; then, and where nobody does, nothing
     is published for `pause_ms`, doubled up to `pause_ms_max`."""
