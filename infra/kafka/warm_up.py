@@ -1,5 +1,5 @@
-"""Has a broker that was started a moment ago do again and again what each write asks of it, until
-its compiler rests.
+"""The warm-up of a broker that was started a moment ago: what each write asks of it, again and
+again until its compiler rests.
 
 A JVM compiles for good only what was called often. Until then a request takes a broker two to four
 times the processor time, and its optimising compiler up to a processor beside it, while users wait
