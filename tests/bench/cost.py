@@ -27,7 +27,7 @@ SETTLE_S: Final = 2.0
 def measure(settings: BenchSettings) -> Iterator[Figure]:
     names = replicants(settings.replicants)
     processes = ["kafka", "redis", *MASTERS, *names]
-    with stand([*MASTERS, *names]) as where:
+    with stand([*MASTERS, *names], settings.warm_up) as where:
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint NOT NULL)"})
         for key in range(ROWS):
             where.submit({"table": "t", "op": "insert", "key": [key], "values": {"n": 0}})

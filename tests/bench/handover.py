@@ -27,7 +27,10 @@ Span = tuple[str, int, int]
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
     nodes = replicants(settings.replicants)
-    with stand([*MASTERS, *nodes]) as where, ClusterWatch(where.settings) as watch:
+    with (
+        stand([*MASTERS, *nodes], settings.warm_up) as where,
+        ClusterWatch(where.settings) as watch,
+    ):
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint)"})
         for key in range(ROWS):
             where.submit({"table": "t", "op": "insert", "key": [key], "values": {"n": 0}})
