@@ -96,10 +96,12 @@ class RunningLease(NamedTuple):
 
 
 class RunningLeases(NamedTuple):
-    """All leases that may run: `known` ones, and until `unknown_until_ns` those of anybody."""
+    """All leases that may run: `known` ones, and until `unknown_until_ns` those of anybody.
+    `any_granted`: whether the log has ever granted one."""
 
     unknown_until_ns: int = 0
     known: tuple[RunningLease, ...] = ()
+    any_granted: bool = False
 
 
 NO_LEASES: Final = RunningLeases()
@@ -163,7 +165,7 @@ class CoherencyWatch:
         }
         self._timing: _Timing | None = None
         self.serve_from_ns = max(claimed_ns, running.unknown_until_ns)
-        wait_ms = settings.duration_ms + settings.defer_ms
+        wait_ms = settings.duration_ms + settings.defer_ms if running.any_granted else 0
         self._heard_all_ns = max(self.serve_from_ns, claimed_ns + wait_ms * NS_PER_MS)
 
     def take_ack(self, ack: Ack, log_end: int, now_ns: int) -> None:
@@ -290,11 +292,15 @@ class CoherencyWatch:
             )
         return tuple(given)
 
+    def has_heard_all(self, now_ns: int) -> bool:
+        """Whether everybody who asks for leases has been heard by this master by now."""
+        return now_ns >= self._heard_all_ns
+
     def all_know(self, what: int, now_ns: int) -> bool:
         """Whether every process that is heard of knows this (`ids.known_to`), coherent or not.
         Until a new master has heard those who ask for leases it says no."""
         heard = (incarnation for _, incarnation in self._nodes)
-        return now_ns >= self._heard_all_ns and all(known_to(each) >= what for each in heard)
+        return self.has_heard_all(now_ns) and all(known_to(each) >= what for each in heard)
 
     def has_asks(self) -> bool:
         return any(node.asked_ns for node in self._nodes.values())

@@ -41,11 +41,13 @@ class GrantedLeases:
         self._defer_ms = defer_ms
         wait_ms = longest_grant_ms + defer_ms if longest_grant_ms else 0
         self._unknown_until_ns = started_ns + wait_ms * NS_PER_MS
+        self._any_granted = longest_grant_ms > 0
         self._holders: dict[tuple[str, bytes], _Holder] = {}
 
     def read_grants(self, grants: Iterable[Grant], now_ns: int) -> None:
         """Take the grants of a record that counts, which was read now or before."""
         for grant in grants:
+            self._any_granted = True
             until_ns = now_ns + (grant.duration_ms + self._defer_ms) * NS_PER_MS
             holder = self._holder(grant.node, grant.incarnation, now_ns)
             if holder is not None:
@@ -68,7 +70,7 @@ class GrantedLeases:
             for (node, incarnation), holder in self._holders.items()
             if holder.until_ns and not holder.given_up
         )
-        return RunningLeases(self._unknown_until_ns, known)
+        return RunningLeases(self._unknown_until_ns, known, self._any_granted)
 
     def _holder(self, node: str, incarnation: bytes, now_ns: int) -> _Holder | None:
         """Return what is known of an incarnation, None where there is no room for it."""

@@ -96,6 +96,9 @@ class SchemaChanges:
         self._coherent: frozenset[str] | None = None
         self.all_know: Callable[[int, int], bool] = lambda what, now_ns: True
         """Whether all processes know something by now (`CoherencyWatch.all_know`)."""
+        self.has_heard_all: Callable[[int], bool] = lambda now_ns: True
+        """Whether it can be said of all (`CoherencyWatch.has_heard_all`): before, a change that
+        touches no row would be planned as one that fills them all."""
         self._writes: deque[wanted.Write] = deque()
         self.coordinator = Coordinator(
             catalog, epoch, node, settings.coordinator, is_empty, rows_about, users
@@ -183,7 +186,7 @@ class SchemaChanges:
         one before ended, so that no key lies between two."""
         job = self._catalog.jobs[border.job_id]
         rows, through = max(0, border.rows), border.through
-        decided = ChunkDecided(job.job_id, job.run, rows, rows, False, through)
+        decided = ChunkDecided(job.job_id, border.run, rows, rows, False, through)
         return decided, _range_of(job, through)
 
     def accepts_end(self, end: ChunksEnd) -> bool:
@@ -194,9 +197,9 @@ class SchemaChanges:
         nowhere: whatever Spark has read, no row is without a range."""
         job = self._catalog.jobs[end.job_id]
         if not job.by_range:
-            return ChunkDecided(job.job_id, job.run, 0, 0, True), ()
+            return ChunkDecided(job.job_id, end.run, 0, 0, True), ()
         left = max(0, end.rows - job.rows_read)
-        return ChunkDecided(job.job_id, job.run, left, left, True), (_range_of(job, ()),)
+        return ChunkDecided(job.job_id, end.run, left, left, True), (_range_of(job, ()),)
 
     def confirmed(self, findings: Findings, store: Reader) -> FindingsDecided | None:
         """Return what becomes of findings, by the master's rows; None: they come late."""
