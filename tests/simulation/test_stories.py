@@ -97,6 +97,17 @@ def test_c6_a_term_goes_over_as_fast_as_can_be(how: str) -> None:
     assert took_ms < detected_ms + 80, took_ms
 
 
+def test_a_change_that_touches_no_row_is_none_that_fills_them_because_a_term_is_new() -> None:
+    """A new master waits with it until it knows what all nodes know: what it is asked at once is
+    planned as what it is asked later."""
+    stage = Stage()
+    stage.passing(1_000)
+    stage.node("m1").stop()
+    stage.until(lambda: stage.reference.position.epoch == 2, "the next master")
+    stage.settle({"sql": "ALTER TABLE t ADD COLUMN c integer DEFAULT 5"})
+    assert not any(step.backfills for step in stage.job(1).steps)
+
+
 def test_l7_what_was_told_to_a_master_that_stops_is_answered_by_it() -> None:
     """No other master knows who waits for it."""
     stage = Stage(fast_requests=FastRequestSettings())
