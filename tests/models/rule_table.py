@@ -139,7 +139,8 @@ SCHEMA_CHANGE: Final = (
     Rule(
         "verification",
         "a unique index is compared by distinct keys, too",
-        of("order", "unique before it is validated") | of("schema_change", "verify"),
+        of("order", "filled and enforced, not verified: a duplicate of before")
+        | of("schema_change", "verify"),
     ),
     Rule(
         "validation",
