@@ -155,6 +155,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
 SUMMARIES: Final = {
     "commit": "a single-row update with one replicant and with three",
     "rate": "verified updates in flight, 64 and 1,000",
+    "cost": "what a steady single-row write takes of the processors, and a cluster without one",
     "step": "a step of a schema change with 3, 10 and 100 agents; whole changes",
     "agents": "a step with 1,000 agents, and its processor time",
     "index": "1,000,000 rows loaded, and CREATE INDEX over them",
@@ -169,6 +170,7 @@ SUMMARIES: Final = {
     "neighbours": "small statements beside others' large ones, and on a PostgreSQL",
     "read": "reads in process",
     "takeover": "a killed master",
+    "handover": "what writers wait for while masters and nodes stop, die and start again",
     "tables": "200 and 2,000 tables: CREATE TABLE, commands, connecting, idle, memory",
     "bootstrap": "a new node and a new embedded replica on 1,000,000 rows",
     "rows": "what a row costs among 1,000,000 and 10,000,000",

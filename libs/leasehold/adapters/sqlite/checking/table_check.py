@@ -234,7 +234,7 @@ class TableCheck:
         statements.install(self._connection)
         held = statements.held or "1"
         if statements.held and self._physical:
-            having = self._one(f"SELECT total({held}) FROM {self._table} AS t")[0]
+            having = int(self._one(f"SELECT total({held}) FROM {self._table} AS t")[0])
             if complete and (index.predicate or having != rows):
                 self._computable(index)
             rows = having
