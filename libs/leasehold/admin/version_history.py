@@ -92,14 +92,28 @@ def _is_public(event: VersionEvent) -> bool:
 
 
 def _with_former(history: TableHistory, known: Mapping[int, TableHistory]) -> TableHistory:
-    """Put the versions of the table whose place it took before its own: its version numbers go on
-    from those."""
-    former = known.get(history.newest.body.get("former", 0))
+    """Put the versions of the tables whose place it took before its own. Each was made before the
+    one that took its place, so its id is smaller: events that say otherwise are nobody's that we
+    know, and would never come to an end."""
+    line = [history]
+    while (former := known.get(line[-1].newest.body.get("former", 0))) is not None:
+        if former.newest.table_id >= line[-1].newest.table_id:
+            break
+        line.append(former)
+    joined = line.pop()
+    while line:
+        joined = _joined(joined, line.pop())
+    return joined
+
+
+def _joined(former: TableHistory, history: TableHistory) -> TableHistory:
+    """Return the history behind those versions of the former table that were in use until it took
+    the place: its version numbers go on from them."""
     taken = next((event.version for event in history.events if _is_public(event)), None)
-    if former is None or taken is None:
+    if taken is None:
         return history
-    before = [e for e in _with_former(former, known).events if e.version < taken]
-    return _dense([*before, *(e for e in history.events if e.version >= taken)])
+    before = [event for event in former.events if event.version < taken]
+    return _dense([*before, *(event for event in history.events if event.version >= taken)])
 
 
 def event_at(events: Iterable[VersionEvent], table: str, lsn: int) -> VersionEvent:

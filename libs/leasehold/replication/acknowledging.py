@@ -45,6 +45,7 @@ class Acknowledger:
         self._fast = FastAcks(settings.fast_acks)
         self._acked_ns = 0
         self._acked_offset = -1
+        self._acked_role = ""
         self._given_up = False
         self._access_told_ns = -ACCESS_TOLD_EVERY_S * NS_PER_S
         self._foreign = foreign
@@ -57,8 +58,9 @@ class Acknowledger:
             return []
         effects: list[Effect] = []
         serving = self._settings.serving
-        if now.mono_ns - self._acked_ns >= self._renewal_ns:
-            self._acked_ns = now.mono_ns
+        # Who has another role now says so at once: operators look at that.
+        if now.mono_ns - self._acked_ns >= self._renewal_ns or role != self._acked_role:
+            self._acked_ns, self._acked_role = now.mono_ns, role
             asked_ns = self._lease.ask(now.mono_ns) if serving else 0
             effects.append(self._on_topic(self._ack(position, role, asked_ns, now)))
             effects += self._copied(position, role, now)

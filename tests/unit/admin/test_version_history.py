@@ -129,3 +129,11 @@ def test_a_table_that_took_anothers_place_goes_on_from_its_versions() -> None:
     assert event_at(events, "flights", 70).table_id == 2
     ended = replace(left, version=8, state=State.ABSENT)
     assert history_of([*events, event(ended)], "flights").newest.table_id == 2
+
+
+def test_events_in_which_tables_took_each_other_s_place_come_to_an_end() -> None:
+    """No master writes such; whoever may write to the topic does."""
+    one = [event(replace(V4, table_id=1, former=2)), event(replace(V4, table_id=2, former=1))]
+    assert history_of(one, "flights").newest.version == 4
+    itself = [event(replace(V4, table_id=1, former=1))]
+    assert history_of(itself, "flights").newest.version == 4

@@ -62,3 +62,15 @@ def test_who_asks_for_no_lease_says_where_it_is_more_seldom() -> None:
     assert not any(ack.asked_ns for ack in told)
     new_master_knows_ms = coherency.duration_ms + coherency.defer_ms
     assert 10_000 // len(told) < new_master_knows_ms, "`all_know`: each was heard by then"
+
+
+def test_who_has_another_role_says_so_at_once() -> None:
+    settings = NodeSettings("m1", candidate=True, serving=False)
+    made = Acknowledger(settings, b"", CoherencyLease("m1", b""), ForeignRecords())
+    roles = [(1_000, "standby"), (1_001, "standby"), (1_002, "master"), (1_003, "master")]
+    said = []
+    for ms, role in roles:
+        for effect in made.acknowledge(LogPosition(4), role, Now(ms * NS_PER_MS, ms * 1_000)):
+            if isinstance(effect, Send) and isinstance(effect.record, Ack):
+                said.append((ms, effect.record.role))
+    assert said == [(1_000, "standby"), (1_002, "master")]
