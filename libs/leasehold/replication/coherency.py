@@ -97,11 +97,14 @@ class RunningLease(NamedTuple):
 
 class RunningLeases(NamedTuple):
     """All leases that may run: `known` ones, and until `unknown_until_ns` those of anybody.
-    `any_granted`: whether the log has ever granted one."""
+    `any_granted`: whether the log has ever granted one. `heard`: incarnations that have
+    acknowledged since `heard_from_ns`, and when each did so last."""
 
     unknown_until_ns: int = 0
     known: tuple[RunningLease, ...] = ()
     any_granted: bool = False
+    heard: tuple[tuple[bytes, int], ...] = ()
+    heard_from_ns: int = 0
 
 
 NO_LEASES: Final = RunningLeases()
@@ -166,7 +169,8 @@ class CoherencyWatch:
         self._timing: _Timing | None = None
         self.serve_from_ns = max(claimed_ns, running.unknown_until_ns)
         wait_ms = settings.duration_ms + settings.defer_ms if running.any_granted else 0
-        self._heard_all_ns = max(self.serve_from_ns, claimed_ns + wait_ms * NS_PER_MS)
+        self._heard_all_ns = running.heard_from_ns + wait_ms * NS_PER_MS
+        self._heard_before = running.heard
 
     def take_ack(self, ack: Ack, log_end: int, now_ns: int) -> None:
         """Take an acknowledgement; `log_end` is the next offset of the log as the master knows."""
@@ -292,15 +296,14 @@ class CoherencyWatch:
             )
         return tuple(given)
 
-    def has_heard_all(self, now_ns: int) -> bool:
-        """Whether everybody who asks for leases has been heard by this master by now."""
-        return now_ns >= self._heard_all_ns
-
     def all_know(self, what: int, now_ns: int) -> bool:
-        """Whether every process that is heard of knows this (`ids.known_to`), coherent or not.
-        Until a new master has heard those who ask for leases it says no."""
-        heard = (incarnation for _, incarnation in self._nodes)
-        return self.has_heard_all(now_ns) and all(known_to(each) >= what for each in heard)
+        """Whether every process that is heard of knows this (`ids.known_to`), coherent or not. A
+        candidate hears them, too; until it has done so for as long as anybody takes to acknowledge
+        it says no."""
+        lately_ns = now_ns - self._silence_ns()
+        heard = [incarnation for incarnation, at_ns in self._heard_before if at_ns > lately_ns]
+        heard += [incarnation for _, incarnation in self._nodes]
+        return now_ns >= self._heard_all_ns and all(known_to(each) >= what for each in heard)
 
     def has_asks(self) -> bool:
         return any(node.asked_ns for node in self._nodes.values())
@@ -335,9 +338,13 @@ class CoherencyWatch:
         applied = self.applied_by_all(now_ns)
         return applied is None or applied > offset
 
+    def _silence_ns(self) -> int:
+        """Return after how long without a word a process counts no more."""
+        return 20 * self._settings.duration_ms * NS_PER_MS
+
     def sweep(self, now_ns: int) -> None:
         """Forget incarnations whose lease is over and which were not heard of for a long time."""
-        silence_ns = 20 * self._settings.duration_ms * NS_PER_MS
+        silence_ns = self._silence_ns()
         for name in [
             name
             for name, node in self._nodes.items()

@@ -20,12 +20,11 @@ from leasehold.replication.log.identity import TO_DO
 
 @dataclass(frozen=True, slots=True)
 class ElectionSettings:
-    """A candidate bids after `timeout_ms` without a record of the master's, which are as many
-    heartbeats as it may miss and longer than a lease may run, so that nobody is waited for
-    afterwards; `stagger_ms` is added per `rank` so that standbys don't bid at once; a bid not read
-    back in `bid_ms` is given up."""
+    """A candidate bids after `timeout_ms` without a record of the master's, longer than the longest
+    turn that a master may take on a busy machine; `stagger_ms` is added per `rank` so that standbys
+    don't bid at once; a bid not read back in `bid_ms` is given up."""
 
-    timeout_ms: int = 700
+    timeout_ms: int = 2_000
     stagger_ms: int = 300
     rank: int = 0
     bid_ms: int = 5_000

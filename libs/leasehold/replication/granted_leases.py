@@ -25,10 +25,12 @@ from leasehold.replication.coherency import (
 
 @dataclass(slots=True)
 class _Holder:
-    """An incarnation of a node. `given_up`: it has stopped to serve, for good."""
+    """An incarnation of a node. `heard_ns`: when it has acknowledged last, 0 = never; `given_up`:
+    it has stopped to serve, for good."""
 
     applied: int = 0
     until_ns: int = 0
+    heard_ns: int = 0
     given_up: bool = False
 
 
@@ -42,6 +44,7 @@ class GrantedLeases:
         wait_ms = longest_grant_ms + defer_ms if longest_grant_ms else 0
         self._unknown_until_ns = started_ns + wait_ms * NS_PER_MS
         self._any_granted = longest_grant_ms > 0
+        self._started_ns = started_ns
         self._holders: dict[tuple[str, bytes], _Holder] = {}
 
     def read_grants(self, grants: Iterable[Grant], now_ns: int) -> None:
@@ -61,16 +64,25 @@ class GrantedLeases:
         holder = self._holder(ack.node, ack.incarnation, now_ns)
         if holder is not None:
             holder.applied = max(holder.applied, ack.offset)
+            holder.heard_ns = now_ns
             holder.given_up = holder.given_up or ack.asked_ns == GIVEN_UP
 
     def running(self) -> RunningLeases:
-        """Return the leases that may run, and some that are over."""
+        """Return the leases that may run, and some that are over; and who was heard."""
+        holders = self._holders.items()
+        heard = tuple(
+            (incarnation, holder.heard_ns)
+            for (_, incarnation), holder in holders
+            if holder.heard_ns and not holder.given_up
+        )
         known = tuple(
             RunningLease(node, incarnation, holder.applied, holder.until_ns)
-            for (node, incarnation), holder in self._holders.items()
+            for (node, incarnation), holder in holders
             if holder.until_ns and not holder.given_up
         )
-        return RunningLeases(self._unknown_until_ns, known, self._any_granted)
+        return RunningLeases(
+            self._unknown_until_ns, known, self._any_granted, heard, self._started_ns
+        )
 
     def _holder(self, node: str, incarnation: bytes, now_ns: int) -> _Holder | None:
         """Return what is known of an incarnation, None where there is no room for it."""

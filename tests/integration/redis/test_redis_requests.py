@@ -166,6 +166,7 @@ def test_a_terms_channel_is_heard_by_its_master_alone(both: Both, server: RedisS
 def test_who_ends_to_hear_requests_hears_all_that_were_said_to_be_heard(both: Both) -> None:
     """And its acknowledgements as before. The next one nobody is said to have heard."""
     numbers = [both.ask(b"%d" % number) for number in range(50)]
+    both.until(lambda: numbers[-1] in both.told, "Redis's word for those of before")
     both.master.end_requests()
     numbers += [both.ask(b"%d" % number) for number in range(50, 60)]
     both.until(lambda: not both.master.hears_requests, "the end")

@@ -155,6 +155,8 @@ class ChannelSubscriber:
     def listen_to(self, *wanted: tuple[bytes, Channels]) -> None:
         if wanted != self._wanted:
             self._wanted = wanted
+            self._asked.clear()
+            self._listens.clear()
             self._line.close()
 
     def end(self, channel: bytes) -> None:

@@ -26,9 +26,9 @@ from leasehold.model.time_units import NS_PER_MS
 
 LOST_MAX: Final = 2
 """Terms that may end over a message: one may be chance, and each costs users an election."""
-BUSY_MS_MAX: Final = 250
+BUSY_MS_MAX: Final = 500
 """A turn of the master's loop that took longer may be why it was deposed: an election waits for
-700 ms, of which a heartbeat that was not due yet takes 200."""
+2 s and more."""
 GROWN_MAX: Final = 1 << 20
 """More requests than any record decides."""
 SPARED_MAX: Final = 16

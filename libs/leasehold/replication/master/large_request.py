@@ -19,7 +19,7 @@ from leasehold.replication.master.request_budget import RequestBudget
 from leasehold.transaction.verify import Decided
 
 WORK_MS_MAX: Final = 50
-"""Of one turn of the master's loop: a tenth of a lease, a fourteenth of an election's time-out."""
+"""Of one turn of the master's loop: a tenth of a lease, a fortieth of an election's time-out."""
 
 
 @dataclass(slots=True)

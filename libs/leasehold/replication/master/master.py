@@ -102,7 +102,6 @@ class Master:
         self.watch = CoherencyWatch(settings.coherency, now.mono_ns, running, position.offset)
         self.changes = changes
         changes.all_know = self.watch.all_know
-        changes.has_heard_all = self.watch.has_heard_all
         self._merges = MergeReports(name, self.watch, store, position.offset)
         changes.coordinator.follow_ranges(self._merges)
         self.attempts = Attempts(position, spared)

@@ -185,10 +185,7 @@ class RequestDecider:
     def _decide_schema_change(
         self, batch: Batch, message: QueueRead, request: ChangeRequest, until_ns: int, now: Now
     ) -> None:
-        """Decide DDL or job control; DDL not before it is known what all nodes know, which a new
-        master learns in a moment. Raises Full."""
-        if request.sql is not None and not self._changes.has_heard_all(now.mono_ns):
-            raise Full  # it waits, and what came behind it
+        """Raises Full."""
         if len(request.operations) > self._settings.large_operations and not batch.draft.is_empty:
             raise Full  # it has a record of its own
         self._budget.begin_request()

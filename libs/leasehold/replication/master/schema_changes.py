@@ -96,9 +96,6 @@ class SchemaChanges:
         self._coherent: frozenset[str] | None = None
         self.all_know: Callable[[int, int], bool] = lambda what, now_ns: True
         """Whether all processes know something by now (`CoherencyWatch.all_know`)."""
-        self.has_heard_all: Callable[[int], bool] = lambda now_ns: True
-        """Whether it can be said of all (`CoherencyWatch.has_heard_all`): before, a change that
-        touches no row would be planned as one that fills them all."""
         self._writes: deque[wanted.Write] = deque()
         self.coordinator = Coordinator(
             catalog, epoch, node, settings.coordinator, is_empty, rows_about, users

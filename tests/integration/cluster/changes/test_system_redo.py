@@ -18,7 +18,7 @@ from leasehold.catalog.job import Phase, Status
 from leasehold.model.records.requests import Outcome
 from tests.integration.cluster.changes import NODES
 from tests.support.cluster.system_cluster import assert_consistent, seen
-from tests.support.cluster.system_jobs import at_full_speed, begin, ended, in_backfill, slowly
+from tests.support.cluster.system_jobs import at_full_speed, begin, ended, slowly
 from tests.support.cluster.system_load import made_tables, settled
 
 ROWS = 300
@@ -45,21 +45,21 @@ def put(producer: ChangeProducer, key: int, value: int) -> Outcome:
     return settled(producer.submit({**change(key, "update", value), "on_conflict": "fail"}))
 
 
-def in_validation(watch: ClusterWatch, job: int) -> None:
-    """Until Spark has read what it will compare, and is held by the rate."""
+def in_the_middle(watch: ClusterWatch, job: int, phase: Phase) -> None:
+    """Until Spark has read rows in that phase, and is held by the rate."""
 
     def met(view: ClusterView) -> bool:
         found, progress = view.jobs.get(job), view.progress.get(job)
         assert found is None or not found.job.status.ended, found
         return (
             found is not None
-            and found.job.phase is Phase.VALIDATING
+            and found.job.phase is phase
             and progress is not None
             and progress.run == found.job.run
             and progress.rows > 0
         )
 
-    seen(watch, met, "the middle of a validation")
+    seen(watch, met, f"the middle of {phase.value}")
 
 
 def test_sc_redo_false_conflict(
@@ -68,7 +68,7 @@ def test_sc_redo_false_conflict(
     """68. While the index is built a row goes 1 → 100 → 1, then another 2 → 100: no two rows were
     ever equal, and the change goes through."""
     job = slowly(producer, "CREATE UNIQUE INDEX redone_n ON redone (n)", SLOW)
-    in_backfill(watch, job, 20)
+    in_the_middle(watch, job, Phase.BACKFILLING)
     for key, value in ((1, 100), (1, 1), (2, 100)):
         assert put(producer, key, value).lsn
     at_full_speed(producer, job)
@@ -87,7 +87,7 @@ def test_rows_that_are_mended_behind_sparks_back_fail_nothing(
     for key in (4, 5):
         assert put(producer, key, TOO_MUCH + key).lsn
     job = slowly(producer, BOUNDED, SLOW)
-    in_validation(watch, job)
+    in_the_middle(watch, job, Phase.VALIDATING)
     assert put(producer, 6, TOO_MUCH + 6).code == "23514", "new writes are checked already"
     for key in (4, 5):
         assert put(producer, key, 500 + key).lsn
@@ -105,7 +105,7 @@ def test_those_that_stay_fail_the_change_and_are_named(
     for key in (4, 5, 6, 7):
         assert put(producer, key, TOO_MUCH + key).lsn
     job = slowly(producer, BOUNDED, SLOW)
-    in_validation(watch, job)
+    in_the_middle(watch, job, Phase.VALIDATING)
     for key in (6, 7):
         assert put(producer, key, 600 + key).lsn
     at_full_speed(producer, job)
