@@ -155,8 +155,6 @@ class ChannelSubscriber:
     def listen_to(self, *wanted: tuple[bytes, Channels]) -> None:
         if wanted != self._wanted:
             self._wanted = wanted
-            self._asked.clear()
-            self._listens.clear()
             self._line.close()
 
     def end(self, channel: bytes) -> None:
@@ -173,8 +171,8 @@ class ChannelSubscriber:
     def messages(self) -> list[tuple[bytes, bytes]]:
         """Return (channel, message) of what was published since the last call, whoever did it. To
         be called again and again: it also keeps the connection there."""
-        if not self._wanted and not self._listens:
-            return []
+        if not self._wanted and not (self._listens and self._line.up):
+            return []  # nothing more comes, and nobody wants another connection
         if self._line.open():
             self._asked.clear()
             self._listens.clear()
