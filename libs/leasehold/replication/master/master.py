@@ -240,6 +240,9 @@ class Master:
         if self.watch.has_asks():
             pause_ms = self._settings.grants_gather_ms
         wake = self._appended_ns + pause_ms * NS_PER_MS
+        if self._leaves:
+            # It owes neither heartbeat nor grant: one that is overdue would have it tick for ever.
+            wake = now.mono_ns + self._settings.heartbeat_ms * NS_PER_MS
         if self.in_flight:
             # Its read-back (or the failure of its append) wakes; a heartbeat that is overdue
             # meanwhile would have this node tick without a pause.
