@@ -15,7 +15,7 @@ from tests.bench.groups import GROUPS
 from tests.bench.tables import METRICS, PER_TABLE, sizes_of
 
 DEADLINE_S: Final = 400.0
-LONG: Final = pytest.mark.long("starts Spark, or runs commands one after the other")
+pytestmark = pytest.mark.long("each group starts a cluster of its own; `make bench` runs them")
 TRIED: Final = {
     **{name: GROUPS[name] for name in ("agents", "bootstrap", "rows")},
     "tables": (
@@ -25,15 +25,7 @@ TRIED: Final = {
 }
 
 
-@pytest.mark.parametrize(
-    "group",
-    [
-        "agents",
-        "bootstrap",
-        pytest.param("rows", marks=LONG),
-        pytest.param("tables", marks=LONG),
-    ],
-)
+@pytest.mark.parametrize("group", TRIED)
 def test_a_trial_prints_every_figure(group: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "tests.bench", "--trial", "--only", group],
