@@ -16,7 +16,7 @@ from leasehold.in_process.pubsub import MemoryPubSub
 from leasehold.model.ports import StoreWriter
 from leasehold.model.topics import Topics
 from leasehold.node.node_topics import NodeTopics
-from leasehold.node.runner import NodeRunner
+from leasehold.node.runner import LEAVE_NS_MAX, NodeRunner
 from leasehold.replication.effects import (
     Became,
     ClockNotice,
@@ -30,7 +30,6 @@ from leasehold.replication.effects import (
 from leasehold.replication.node import Node
 from leasehold.replication.node_settings import NodeSettings
 
-LEAVE_NS_MAX: Final = 250_000_000
 FLUSH_NS: Final = 5_000_000
 """What is said last gets on its way within that time."""
 
@@ -121,11 +120,10 @@ class MemoryNode(MemoryProcess):
     def stop(self) -> None:
         """Begin to stop cleanly: a master decides and answers what it has, as
         `KafkaNode` does it; then the coherency lease is given back."""
-        runner, node = self.runner, self.node
-        if runner is None or node is None or self._stops:
+        if self.runner is None or self._stops:
             return
         self._stops = True
-        runner.perform(node.leave(), self.now())
+        self.runner.leave(self.now())
         self.scheduler.later(LEAVE_NS_MAX, self.guarded(self._end))
         self._end_if_left()
 
@@ -135,10 +133,7 @@ class MemoryNode(MemoryProcess):
         return self.up and self._stops
 
     def _end_if_left(self) -> None:
-        node = self.node
-        if not self._stops or node is None or not node.has_left:
-            return
-        if node.master is None or not self.driver.receives_requests:
+        if self._stops and self.runner is not None and self.runner.has_left:
             self._end()
 
     def _end(self) -> None:

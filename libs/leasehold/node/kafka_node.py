@@ -28,7 +28,7 @@ from leasehold.model.topics import Topics
 from leasehold.node.broker_wait import once_there
 from leasehold.node.kafka_driver import KafkaDriver
 from leasehold.node.node_topics import NodeTopics
-from leasehold.node.runner import NodeRunner
+from leasehold.node.runner import LEAVE_NS_MAX, NodeRunner
 from leasehold.replication.effects import (
     AckPublished,
     AppendFailed,
@@ -62,9 +62,6 @@ busy for seconds with what it has read, acknowledge nothing, and lose its cohere
 SEND_AGAIN_NS: Final = 20_000_000
 """How long what Kafka's client has no room for waits for its next try, if nothing else comes."""
 GIVE_BACK_NS: Final = 2_000_000_000
-LEAVE_NS_MAX: Final = 250_000_000
-"""Longest that a master that is told to stop goes on: its answers may wait for a node that has
-died, and a next master has nothing to wait for but that node."""
 LOG: Final = logging.getLogger("leasehold.node")
 
 
@@ -168,12 +165,9 @@ class KafkaNode:
     def _leave(self) -> None:
         """Decide and answer what this node has as master, before a clean stop. Who has published a
         request that it receives no more asks the next master, through Kafka."""
-        driver, node = self._driver, self.node
-        self._runner.perform(node.leave(), now())
+        self._runner.leave(now())
         give_up_ns = boottime_ns() + LEAVE_NS_MAX
-        while self.error is None and boottime_ns() < give_up_ns:
-            if node.master is None or (node.has_left and not driver.receives_requests):
-                return
+        while self.error is None and not self._runner.has_left and boottime_ns() < give_up_ns:
             self._turn()
 
     def _give_back(self) -> None:

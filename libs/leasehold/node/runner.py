@@ -58,6 +58,11 @@ DEFAULT_CONTENT_TYPE: Final = "application/json"
 LOG: Final = logging.getLogger("leasehold.node")
 
 
+LEAVE_NS_MAX: Final = 250_000_000
+"""Longest that a master that is told to stop goes on: its answers may wait for a node that has
+died, and a next master has nothing to wait for but that node."""
+
+
 class NodeRunner:
     """The runner of one node, for one thread. `on_step` is called after each step, when its effects
     are performed."""
@@ -91,6 +96,18 @@ class NodeRunner:
         """Serve nothing more; once stopped, a node stays so for the reason that it had first."""
         if self.node.stopped is None:
             self.perform(self.node.stop(error), now)
+
+    def leave(self, now: Now) -> None:
+        """Begin to leave the term, if this node is master: before a clean stop."""
+        self.perform(self.node.leave(), now)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether this node is no master, or one that has decided and answered all that it had and
+        all that was published for it."""
+        if self.node.master is None:
+            return True
+        return self.node.has_left and not self._driver.receives_requests
 
     # ------------------------------------------------------------ what has come
 

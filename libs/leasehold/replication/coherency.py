@@ -107,9 +107,6 @@ class RunningLeases(NamedTuple):
     heard_from_ns: int = 0
 
 
-NO_LEASES: Final = RunningLeases()
-
-
 @dataclass(slots=True)
 class _Node:
     """A node's incarnation as the master sees it.

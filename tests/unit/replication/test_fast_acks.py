@@ -15,10 +15,10 @@ from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, Ledger
 from leasehold.model.records.requests import Outcome, Queue, Result
 from leasehold.replication.coherency import (
     GIVEN_UP,
-    NO_LEASES,
     NODES_MAX,
     CoherencySettings,
     CoherencyWatch,
+    RunningLeases,
 )
 from leasehold.replication.effects import (
     AckPublished,
@@ -213,7 +213,7 @@ def ack(offset: int, asked_ns: int = 0, incarnation: bytes = b"r1", epoch: int =
 
 def watching() -> CoherencyWatch:
     """r1 is coherent and has applied 10."""
-    watch = CoherencyWatch(CoherencySettings(), 0, NO_LEASES)
+    watch = CoherencyWatch(CoherencySettings(), 0, RunningLeases())
     watch.take_ack(ack(10, asked_ns=1), 10, 0)
     assert watch.grants(10, 0)
     return watch
