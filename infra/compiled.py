@@ -67,7 +67,11 @@ MODULES: Final = (
     *("adapters/os/clock.py", "node/kafka_node.py", "adapters/kafka/reader.py"),
     *("node/kafka_driver.py", "node/log_intake.py", "node/node_topics.py", "node/runner.py"),
     *("adapters/kafka/request_transport.py", "adapters/kafka/writer.py"),
-    *("adapters/postgres/connection.py", "adapters/postgres/outlet.py"),
+    *(
+        "adapters/postgres/connection.py",
+        "adapters/postgres/loop_turns.py",
+        "adapters/postgres/outlet.py",
+    ),
     *("adapters/sqlite/short_statements.py", "adapters/sqlite/snapshot.py"),
     *("client/change_producer.py", "client/pending.py", "replica/reads.py"),
     *("client/request_form.py", "client/request_group.py", "replica/serving_node.py"),

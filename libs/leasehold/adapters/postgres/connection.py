@@ -1,6 +1,7 @@
 """The socket of one client, on the loop's thread, and its session, on one thread at a time.
 
-    loop: bytes ─▶ greeting ─▶ admitted │ bytes ─▶ inbox ─▶ if nobody is at it, a turn in a hurry:
+    loop: bytes ─▶ greeting ─▶ admitted │ bytes ─▶ inbox ─▶ if nobody is at it, a turn in a hurry
+          (loop_turns.py says when):
           Conversation.receive ─▶ session … ─▶ transport.write
           what would wait ─▶ when it is worth it, the next turn; or at once a worker
     worker: inbox ─▶ Conversation.receive ─▶ session … ─▶ outlet ─▶ loop: transport.write
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, cast
 
+from leasehold.adapters.postgres.loop_turns import LoopTurn
 from leasehold.adapters.postgres.outlet import LOG, Outlet
 from leasehold.adapters.postgres.reader_pace import ASIDE_LAG_S
 from leasehold.model.errors import LeaseholdError
@@ -87,6 +89,7 @@ class PgwireClient:
         self._outlet = Outlet(server, self.abort)
         self._tls_task: asyncio.Task[None] | None = None
         self._lock = self._outlet.lock
+        self._turn = LoopTurn(self._take_turn)
         # Below: what both threads touch, under _lock.
         self._inbox: list[bytes] = []
         self._inbox_bytes = 0
@@ -147,7 +150,7 @@ class PgwireClient:
                 self._pause_reading()
             start = self._claim_work()
         if start:
-            self._take_turn()
+            self._server.turns.ask(self._turn)
 
     def pause_writing(self) -> None:
         self._outlet.pause()
@@ -363,7 +366,7 @@ class PgwireClient:
     def resume(self) -> None:
         if self._due_s is not None:  # else it was too late, and a worker is at it
             self._due_s = None
-            self._take_turn()
+            self._server.turns.ask(self._turn)
 
     # --- on a worker -------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from leasehold.adapters.postgres.arrivals import ARRIVING_MIN, Arrivals, origin_
 from leasehold.adapters.postgres.connection import PgwireClient, SessionFactory, log_defect
 from leasehold.adapters.postgres.listener_tls import ListenerTls, channel_of, speaks_postgresql
 from leasehold.adapters.postgres.login_log import LoginLog
+from leasehold.adapters.postgres.loop_turns import LoopTurns
 from leasehold.adapters.postgres.outlet import LOG, Outlet
 from leasehold.model.audit import AuditLog, NotAudited
 from leasehold.model.errors import ConfigurationError, LeaseholdError
@@ -71,6 +72,7 @@ class PgwireServer:
         self._tls = ListenerTls(settings)
         self.workers = WorkerThreads("sql", settings.connections_max)
         self.loop: asyncio.AbstractEventLoop
+        self.turns: LoopTurns
         self.port = 0
         self._admissions = Admissions(settings, logins, mock_secret, self.now_s)
         self._files: FileWatch | None = None
@@ -95,6 +97,7 @@ class PgwireServer:
 
         self.loop = uvloop.new_event_loop()
         self.loop.set_exception_handler(_log_loop_defect)
+        self.turns = LoopTurns(self.loop.call_soon, self._send)
         try:
             listener = self.loop.run_until_complete(self._listen())
         except OSError as error:
@@ -210,14 +213,12 @@ class PgwireServer:
             self._empty.set()
 
     def schedule_send(self, outlet: Outlet, *, more: bool) -> None:
-        """Send what clients are told when all whose messages were there have had their turn: a
-        client that is woken takes the processor, often from this very thread. `more` says that this
-        one has said something before and still goes on; nobody waits for that."""
+        """Send what clients are told at the end of a round of turns: a client that is woken takes
+        the processor, often from this very thread. `more` says that this one has said something
+        before and still goes on; nobody waits for that."""
         if more:
             self._send()
             return
-        if not self._to_send:
-            self.loop.call_soon(self._send)
         self._to_send.append(outlet)
 
     def _send(self) -> None:
@@ -227,7 +228,7 @@ class PgwireServer:
 
     def _resume_clients(self) -> None:
         self._resume_is_scheduled = False  # before it looks: who comes from here on tells it again
-        for _ in range(len(self._to_resume)):  # those that wait again have the next turn
+        while self._to_resume:
             self._to_resume.popleft().resume()
 
     def cancel(self, process: int, key: bytes) -> None:
