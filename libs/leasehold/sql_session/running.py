@@ -6,12 +6,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Final, TypeVar
 
 from leasehold.adapters.os.clock import unix_us
 from leasehold.adapters.os.computing_turns import ComputingTurns, Turn
 from leasehold.adapters.sqlite.query import Limits
 from leasehold.adapters.sqlite.short_statements import LOOKS_MAX, is_brief
+from leasehold.model.budget import UNBOUNDED_BYTES, Budget, spending
 from leasehold.model.errors import QueryCanceled, RequestTooLarge
 from leasehold.pgwire.session import WouldBlock
 from leasehold.pgwire.wire_errors import Canceled
@@ -20,6 +22,10 @@ from leasehold.sql.planning.plan import Prepared
 
 T = TypeVar("T")
 BOUNDED_ROWS_MAX: Final = 50
+NON_BLOCKING_CHARACTERS_MAX: Final = 512
+"""Longer texts take their time to be read."""
+PLAN_LOOKS_MAX: Final = 3
+"""A plan that takes more looks at its budget, each after some millisecond, is made elsewhere."""
 
 
 class Running:
@@ -38,6 +44,7 @@ class Running:
         self._limits = Limits(stop=self._stopped_in_turn)
         self._bounded_limits = Limits(rows_max=BOUNDED_ROWS_MAX, stop=self._has_looked)
         self._looks = 0
+        self._plan_looks = 0  # of the plan that was made last
         self.non_blocking = False
         self.text, self.began_us = "", 0
 
@@ -58,11 +65,26 @@ class Running:
         wait for the same thread."""
         return self._computing.has_computed(self._turn)
 
-    def check_may_compute(self) -> None:
-        """Raise WouldBlock, before a plan is made, where it must not block; else wait for a turn if
-        the session has computed just before."""
-        self.check_may_block()
-        self._computing.look(self._turn, self.stopped)
+    def planning(self, text: str) -> AbstractContextManager[Budget]:
+        """Return the block in which a plan is made of a statement: it ends with its time limit or a
+        cancel, and by turns if the session has computed just before. Where it must not block it
+        ends soon, or with WouldBlock, and begins with that if the plan before was a long one."""
+        if not self.non_blocking:
+            self._computing.look(self._turn, self.stopped)
+        elif len(text) > NON_BLOCKING_CHARACTERS_MAX or self._plan_looks > PLAN_LOOKS_MAX:
+            raise WouldBlock
+        self._plan_looks = 0
+        return spending(Budget(UNBOUNDED_BYTES, look=self._look_at_plan))
+
+    def _look_at_plan(self) -> None:
+        self._plan_looks += 1
+        if self.non_blocking:
+            if self._plan_looks > PLAN_LOOKS_MAX:
+                raise WouldBlock
+        elif self._stopped_in_turn():
+            why = self.why_stopped()
+            if why is not None:
+                raise why
 
     def run_in_time(self, snapshot: Seen, plan: Prepared, work: Callable[[], T]) -> T:
         """Return what `work` does, which runs the plan, and is undone when it does not return.

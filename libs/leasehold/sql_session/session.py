@@ -58,6 +58,7 @@ from leasehold.sql_session.fetch import CursorStatements
 from leasehold.sql_session.portals import CommandPortal
 from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same
 from leasehold.sql_session.row_statements import RowStatements
+from leasehold.sql_session.running import NON_BLOCKING_CHARACTERS_MAX
 from leasehold.sql_session.schema_statements import SchemaStatements
 from leasehold.sql_session.session_role import AUTHORIZATION
 from leasehold.sql_session.session_state import SessionState
@@ -69,8 +70,6 @@ from leasehold.sql_session.transaction_runner import TransactionRunner
 from leasehold.transaction.block import BlockStatus, TransactionActive
 from leasehold.values.oids import WireType
 
-NON_BLOCKING_CHARS_MAX: Final = 512
-"""Longer texts take their time to be read."""
 _FAILED: Final = BlockStatus.FAILED  # a member of an enum costs more than a call
 _STATUS: Final = {
     BlockStatus.IDLE: Status.IDLE,
@@ -175,7 +174,7 @@ class SqlSession:
         )
 
     def statements(self, text: str) -> Sequence[SessionStatement]:
-        if len(text) > NON_BLOCKING_CHARS_MAX or self._running.has_computed:
+        if len(text) > NON_BLOCKING_CHARACTERS_MAX or self._running.has_computed:
             self._running.check_may_block()
         if has_passwords(text):
             self._running.check_may_block()

@@ -56,7 +56,7 @@ class SessionState:
         self.privileges = PrivilegeCheck()
         self.sequence_values = SessionSequenceValues()
         # A statement that must not block uses only plans that are made already.
-        self.plan_of = partial(plans.get, before_making=self.running.check_may_compute)
+        self.plan_of = partial(plans.get, making=self.running.planning)
 
     @property
     def is_idle(self) -> bool:

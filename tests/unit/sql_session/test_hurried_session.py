@@ -26,7 +26,7 @@ from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled
 from leasehold.settings.sql_port import PgwireSettings
 from leasehold.sql_session.commit import COMMIT_TIMEOUT_S
 from leasehold.sql_session.listener import SqlListener
-from leasehold.sql_session.running import BOUNDED_ROWS_MAX, Running
+from leasehold.sql_session.running import BOUNDED_ROWS_MAX, NON_BLOCKING_CHARACTERS_MAX, Running
 from tests.support.pgwire.wire_words import SYNC, bind, execute, parse, query, said
 from tests.support.sql_session.held_answers import WAIT_S, HeldAnswers
 from tests.support.sql_session.sql_client import SqlClient, database_with, ends
@@ -111,11 +111,36 @@ def test_what_may_take_long_is_left_to_others(client: SqlClient, text: str) -> N
         assert client.ask(text) == wanted
 
 
-def test_a_statement_that_nobody_has_prepared_yet_is_left_to_others(client: SqlClient) -> None:
-    text = "select note as n from t where id = 8"
+def test_a_plan_that_takes_long_is_left_to_others(client: SqlClient) -> None:
+    """A short one is made at once; the one after a long one is not tried again in between."""
+    assert hurried(client, "select note as n from t where id = 8") == [("note 8",)]
+    joins = " ".join(f"natural join t a{number}" for number in range(25))
+    long = f"select a0.note from t {joins} where t.id = 8"
+    assert len(long) <= NON_BLOCKING_CHARACTERS_MAX
     with pytest.raises(WouldBlock):
-        hurried(client, text)
-    assert client.ask(text) == hurried(client, text) == [("note 8",)]
+        hurried(client, long)
+    with pytest.raises(WouldBlock):
+        hurried(client, "select note as m from t where id = 8")
+    assert client.ask(long) == [("note 8",)]
+    with pytest.raises(WouldBlock):  # it was a long one again
+        hurried(client, "select note as m from t where id = 8")
+    assert client.ask("select note as k from t where id = 8") == [("note 8",)]
+    assert hurried(client, "select note as l from t where id = 8") == [("note 8",)]
+
+
+def test_a_plan_ends_with_a_cancel(client: SqlClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could not be interrupted: five seconds for sixty tables that are joined naturally."""
+    joins = " ".join(f"natural join t a{number}" for number in range(55))
+    running = client.session._running
+    looked = running.stopped
+
+    def cancel() -> bool:
+        running.cancel(Canceled("canceling statement due to user request"))
+        return looked()
+
+    monkeypatch.setattr(type(running), "stopped", lambda self: cancel())
+    with pytest.raises(Canceled):
+        client.ask(f"select 1 from t {joins}")
 
 
 def test_schema_changes_and_copy_are_left_to_others(client: SqlClient) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from leasehold.model.budget import charge
 from leasehold.model.errors import (
     FeatureNotSupported,
     Refused,
@@ -41,6 +42,7 @@ from leasehold.sql.binding.bound_tree import (
 )
 from leasehold.sql.binding.needed_privileges import Needs
 from leasehold.sql.binding.order import as_sort_key
+from leasehold.sql.binding.planning_work import BIND_WORK
 from leasehold.sql.binding.scope import Scope
 from leasehold.sql.binding.typing import (
     COMPARISONS,
@@ -101,6 +103,7 @@ class Expressions:
         self.inside = 0  # aggregates around
 
     def bind(self, node: tree.Node) -> Bound:
+        charge(BIND_WORK)
         found = self._binders.get(type(node))
         if found is None:
             raise SyntaxInvalid("syntax error at or near '*'", position=node.at)

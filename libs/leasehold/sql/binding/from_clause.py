@@ -10,6 +10,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column as TableColumn
 from leasehold.catalog.schema_names import PG_CATALOG
 from leasehold.catalog.sequence_ownership import refuse_sequence
+from leasehold.model.budget import charge
 from leasehold.model.errors import (
     AmbiguousColumn,
     FeatureNotSupported,
@@ -44,6 +45,7 @@ from leasehold.sql.binding.bound_tree import (
 )
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.labels import label_of
+from leasehold.sql.binding.planning_work import FIELD_WORK
 from leasehold.sql.binding.scope import Columns, Names, Scope
 from leasehold.sql.binding.typing import common_type
 from leasehold.sql.binding.walk import has_aggregate, has_window, relations_in, walk
@@ -341,6 +343,7 @@ class Sources:
 
 def table_fields(descriptor: Descriptor, relation: int) -> list[tuple[str, Field]]:
     """Public columns in the order of their making."""
+    charge(len(descriptor.by_name) * FIELD_WORK)
     return [
         (name, _field(descriptor, column, relation)) for name, column in descriptor.by_name.items()
     ]

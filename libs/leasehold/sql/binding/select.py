@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from leasehold.model.budget import charge
 from leasehold.model.errors import (
     FeatureNotSupported,
     GroupingError,
@@ -37,6 +38,7 @@ from leasehold.sql.binding.grouping_sets import (
 )
 from leasehold.sql.binding.labels import label_of
 from leasehold.sql.binding.order import ambiguous_order, as_sort_key, check_grouped, number_of
+from leasehold.sql.binding.planning_work import FIELD_WORK
 from leasehold.sql.binding.scope import Names, Scope
 from leasehold.sql.binding.walk import has_aggregate, has_window, leaves, relations_in, walk
 from leasehold.sql.syntax import tree
@@ -146,6 +148,7 @@ class SelectBinder:
         if self._select.source is None:
             raise SyntaxInvalid("SELECT * with no tables specified is not valid", position=node.at)
         found = self.scope.star(node)
+        charge(len(found) * FIELD_WORK)
         for _, bound in found:
             self._binder.needs.read(bound)
             for part in walk(bound):

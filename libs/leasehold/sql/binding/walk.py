@@ -6,9 +6,14 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from leasehold.model.budget import charge
 from leasehold.model.errors import TooComplex
 from leasehold.sql.binding import bound_tree
 from leasehold.sql.binding.bound_tree import Aggregate, Apply, Bound, BoundSource, Field, JoinSource
+from leasehold.sql.binding.planning_work import NODE_WORK, WALK_WORK
+
+_NODES_AT_ONCE: Final = 64
+"""Nodes between two charges."""
 
 _NODES: Final = frozenset(
     kind
@@ -43,9 +48,14 @@ def _nodes(value: Any) -> Iterator[Any]:
 
 def walk(node: Any, enter: Callable[[Any], bool] = lambda node: True) -> Iterator[Any]:
     """A node and all inside it; not inside those that `enter` is False for."""
-    stack = [node]
+    charge(WALK_WORK)
+    stack, left = [node], _NODES_AT_ONCE
     while stack:
         found = stack.pop()
+        left -= 1
+        if not left:
+            charge(_NODES_AT_ONCE * NODE_WORK)
+            left = _NODES_AT_ONCE
         yield found
         if enter(found):
             stack.extend(children(found))
@@ -57,6 +67,7 @@ def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
         return tuple(mapped(item, change) for item in node)
     if type(node) not in _NODES:
         return node
+    charge(NODE_WORK)
     changed = {}
     for name in _fields(type(node)):
         before = getattr(node, name)
@@ -76,6 +87,7 @@ def replaced(node: Any, change: Callable[[Any, bool], Any | None], *, inside: bo
     found = change(node, inside)
     if found is not None:
         return found
+    charge(NODE_WORK)
     inside = inside or isinstance(node, bound_tree.BoundQuery)
     changed = {}
     for name in _fields(type(node)):

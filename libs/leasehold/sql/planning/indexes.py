@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 from leasehold.catalog.elements import EXPRESSION, Index
 from leasehold.catalog.physical_names import column_name
 from leasehold.catalog.states import READABLE
+from leasehold.model.budget import charge
 from leasehold.sql.binding.bound_tree import (
     Access,
     Aggregate,
@@ -47,6 +48,7 @@ from leasehold.sql.binding.bound_tree import (
     Value,
 )
 from leasehold.sql.binding.kept_expressions import bound_expression
+from leasehold.sql.binding.planning_work import INDEX_TEXT_WORK
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.typing import KEYED
 from leasehold.sql.binding.walk import conjuncts, mapped, relations_in, walk
@@ -81,6 +83,26 @@ class Sought:
     @property
     def relations(self) -> frozenset[int]:
         return frozenset().union(*map(relations_in, self.values))
+
+
+class SoughtParts:
+    """What conditions say of each table's parts, found once for all tables: a FROM of many has as
+    many conditions."""
+
+    def __init__(self, conditions: Iterable[Bound]) -> None:
+        self._by_relation: dict[int, list[tuple[Sought, frozenset[int]]]] = {}
+        for condition in conditions:
+            for sought in _of_condition(condition):
+                mine, others = relations_in(sought.part), sought.relations
+                if len(mine) == 1 and not mine & others:
+                    (relation,) = mine
+                    self._by_relation.setdefault(relation, []).append((sought, others))
+
+    def of(self, relation: int, later: frozenset[int] = frozenset()) -> list[Sought]:
+        """Return what is said of a table by constants and by tables that are not among `later`, in
+        the order of the conditions."""
+        said = self._by_relation.get(relation, ())
+        return [sought for sought, others in said if not others & later]
 
 
 class Indexes:
@@ -124,7 +146,7 @@ class Indexes:
         for source in apart:
             # A query of its own sees constants alone.
             constant = [c for c in conditions if relations_of(c) == {source.relation}]
-            found = self._best(source, constant, None)
+            found = self._best(source, constant, SoughtParts(constant).of(source.relation))
             if found is not None:
                 accesses[source.relation] = found[1]
         ordered = self._by_order(query, body, inner, accesses, conditions)
@@ -137,7 +159,8 @@ class Indexes:
             right = join.right
             if join.kind != "left" or not isinstance(right, TableSource):
                 continue
-            found = self._best(right, list(conjuncts(join.condition)), None)
+            told = list(conjuncts(join.condition))
+            found = self._best(right, told, SoughtParts(told).of(right.relation))
             if found is not None and right.descriptor.table_id not in self._apart:
                 accesses[right.relation] = found[1]
         if not accesses:
@@ -157,11 +180,12 @@ class Indexes:
         waiting = list(sources)
         mine = frozenset(s.relation for s in sources)
         gone: frozenset[int] = frozenset()
+        parts = SoughtParts(conditions)
         while waiting:
             best: tuple[float, TableSource, Access | None] | None = None
             for source in waiting:
                 later = mine - gone - {source.relation}
-                found = self._best(source, conditions, later)
+                found = self._best(source, conditions, parts.of(source.relation, later))
                 rank, access = found or (0.0, None)
                 if best is None or rank > best[0]:
                     best = (rank, source, access)
@@ -174,11 +198,11 @@ class Indexes:
         return made
 
     def _best(
-        self, source: TableSource, conditions: list[Bound], later: frozenset[int] | None
+        self, source: TableSource, conditions: list[Bound], sought: list[Sought]
     ) -> tuple[float, Access] | None:
         """Return how good the best index is, and its access; None where the table itself is as
-        good. `later` are tables whose values aren't known yet, None where all others' are."""
-        sought = list(find_sought(conditions, source.relation, later or frozenset()))
+        good. `sought` is what those conditions say of the table's parts whose other side is known
+        by then."""
         key = source.key
         best = find_prefix(list(key), sought)[0]
         if len(key) and best >= len(key):
@@ -224,6 +248,7 @@ class Indexes:
     def _bound_text(self, text: str, source: TableSource) -> Bound | None:
         """The meaning of an index's expression for this mention of the table; None where the query
         compiler doesn't read it: the index then isn't used for it."""
+        charge(INDEX_TEXT_WORK)
         return bound_expression(self._binder, text, source.descriptor, source.relation)
 
     def _by_order(
@@ -253,7 +278,7 @@ class Indexes:
         if (
             find_prefix(
                 [Field(source.relation, k, BOOLEAN) for k in key],
-                list(find_sought(conditions, source.relation, frozenset())),
+                SoughtParts(conditions).of(source.relation),
             )[0]
             > 0
         ):
@@ -294,16 +319,6 @@ def strip_plain(part: Bound) -> Bound:
     while isinstance(part, Native) and part.word in ("same", "key"):
         part = part.arguments[0]
     return part
-
-
-def find_sought(
-    conditions: Iterable[Bound], relation: int, later: frozenset[int]
-) -> Iterator[Sought]:
-    for condition in conditions:
-        for found in _of_condition(condition):
-            mine = relations_in(found.part) == {relation}
-            if mine and relation not in found.relations and not (found.relations & later):
-                yield found
 
 
 def _of_condition(condition: Bound) -> Iterator[Sought]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -219,6 +220,8 @@ class Plans:
     def __init__(self, kept_max: int = PLANS_KEPT_MAX) -> None:
         self._kept_max = kept_max
         self._kept: OrderedDict[tuple[str, tuple[Type | None, ...]], list[Prepared]] = OrderedDict()
+        self._characters = 0  # of all texts that are kept, for each plan of them
+        self._lock = Lock()  # of whoever changes what is kept
 
     def get(
         self,
@@ -229,32 +232,31 @@ class Plans:
         has_changed: HasChanged | None = None,
         zone: ZoneInfo = UTC,
         *,
-        before_making: Callable[[], None] | None = None,
+        making: Callable[[str], AbstractContextManager[object]] = nullcontext,
     ) -> Prepared:
-        """Return a plan that is kept, or make one as `prepare` does. `before_making` is called
-        where nothing that is kept serves; what it raises ends the call."""
+        """Return a plan that is kept, or make one as `prepare` does, in the block that `making`
+        gives for the text; what that raises ends the call."""
         name = (text, types)
         for found in self._kept.get(name, ()):
             if _serves(found, lookup, own, has_changed, zone):
                 with suppress(KeyError):  # another thread may have made room meanwhile
                     self._kept.move_to_end(name)
                 return found
-        if before_making is not None:
-            before_making()
-        kept = self._kept.get(name)
-        made = prepare(text, lookup, types, own, has_changed, zone)
-        if len(text) > PLAN_CHARACTERS_MAX:
-            return made
-        self._kept[name] = [made, *(kept or ())][:VARIANTS_MAX]
-        while len(self._kept) > self._kept_max or self._characters() > PLANS_CHARACTERS_MAX:
-            with suppress(KeyError):
-                self._kept.popitem(last=False)
+        with making(text):
+            made = prepare(text, lookup, types, own, has_changed, zone)
+        if len(text) <= PLAN_CHARACTERS_MAX:
+            self._keep(name, made)
         return made
 
-    def _characters(self) -> int:
-        """Return the characters of all texts that are kept, for each plan of them."""
-        kept = list(self._kept.items())  # at once: other threads add to it
-        return sum(len(text) * len(plans) for (text, _), plans in kept)
+    def _keep(self, name: tuple[str, tuple[Type | None, ...]], made: Prepared) -> None:
+        characters = len(name[0])
+        with self._lock:
+            before = self._kept.get(name, [])
+            self._kept[name] = [made, *before][:VARIANTS_MAX]
+            self._characters += characters * (len(self._kept[name]) - len(before))
+            while len(self._kept) > self._kept_max or self._characters > PLANS_CHARACTERS_MAX:
+                (text, _), plans = self._kept.popitem(last=False)
+                self._characters -= len(text) * len(plans)
 
 
 def _serves(

@@ -12,7 +12,7 @@ A superset: rows that were looked at and did not fit are in it too. A table is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Final, TypeAlias
@@ -43,8 +43,8 @@ from leasehold.sql.functions.function import BIGINT, BOOLEAN
 from leasehold.sql.planning.indexes import (
     WITHOUT_ENTRIES,
     Sought,
+    SoughtParts,
     find_prefix,
-    find_sought,
     relations_of,
     strip_plain,
 )
@@ -159,6 +159,7 @@ class _Select:
         self.seats |= {seat.source.relation: seat for seat in seats.all}
         self.holds: tuple[Bound, ...] = (*(() if around is None else around.holds), *seats.holds)
         self._around = () if around is None else around.holds
+        self._sought: dict[int, SoughtParts] = {}  # by the identity of the conditions of seats
         # Of each table that is found, here or around: its relation, and those it is found by.
         self.tables: dict[int, frozenset[int]] = {} if around is None else dict(around.tables)
 
@@ -166,17 +167,26 @@ class _Select:
         """Return by relation what is read of its own tables that are not read whole."""
         found: dict[int, _Found] = {}
         for seat in self._own:
-            ranges = _by_constants(seat.source, seat.conditions)
+            ranges = _by_constants(seat.source, self._sought_of(seat))
             if ranges is not None:
                 found[seat.source.relation] = ranges
                 self.tables[seat.source.relation] = frozenset({seat.source.relation})
-        for _ in self._own:
+        before = -1
+        while before < len(found):  # what one table says of another may be the last that was wanted
+            before = len(found)
             for seat in self._own:
                 if seat.source.relation not in found:
                     lookup = self._looked_up(seat)
                     if lookup is not None:
                         found[seat.source.relation] = lookup
         return found
+
+    def _sought_of(self, seat: Seat) -> list[Sought]:
+        """Return what its conditions, which seats share, say of its table."""
+        parts = self._sought.get(id(seat.conditions))
+        if parts is None:
+            parts = self._sought[id(seat.conditions)] = SoughtParts(seat.conditions)
+        return parts.of(seat.source.relation)
 
     def _looked_up(self, seat: Seat) -> Lookup | None:
         """Return the keys that rows of tables say that are found already; None where those do not
@@ -194,7 +204,7 @@ class _Select:
             plain = not any(self.seats[r].extended for r in sought.relations & known)
             return sought.relations <= known and _simple(value) and (plain or _strict(value))
 
-        sought = list(filter(serves, find_sought(seat.conditions, source.relation, frozenset())))
+        sought = list(filter(serves, self._sought_of(seat)))
         best = _best(source, sought)
         if best is None:
             return None
@@ -230,10 +240,11 @@ class _Select:
         return BoundQuery(columns, body, limit=Value(BIGINT, LOOKED_UP_MAX + 1))
 
 
-def _by_constants(source: TableSource, conditions: Sequence[Bound]) -> tuple[Place, ...] | None:
-    """Return the places that constants say, None where they say nothing."""
+def _by_constants(source: TableSource, told: list[Sought]) -> tuple[Place, ...] | None:
+    """Return the places that constants among what is `told` of it say, None where they say
+    nothing."""
     table_id, key = source.descriptor.table_id, _key(source)
-    sought = [s for s in find_sought(conditions, source.relation, frozenset()) if _says(s)]
+    sought = list(filter(_says, told))
     rank, equal, last = find_prefix(list(key), sought)
     access = source.access
     if access is not None and rank < len(source.descriptor.primary_key):
