@@ -79,7 +79,7 @@ class BlockCommands:
             isolation = chosen(modes.isolation, past=modes.as_of is not None)
         block.set_modes(isolation, modes.as_of, modes.read_only)
         self._transactions.block_lsn = transaction.lsn
-        transaction.become_block(self._state.node.reads(self._state.label, transaction.lsn))
+        self._transactions.make_lasting(transaction)
         self._open(transaction.isolation, block.as_of, read_only=block.read_only)
         self._block.used = True
 

@@ -111,10 +111,14 @@ class TransactionRunner:
         several statements of one text and no block: it may make tables, which those behind it
         read."""
         transaction = self.transaction()
+        self.make_lasting(transaction)
+        return transaction
+
+    def make_lasting(self, transaction: ReplayableTransaction) -> None:
+        """Let a transaction hold leases on its versions, unless it does already."""
         if not transaction.is_block:
             state = self._state
             transaction.become_block(state.node.reads(state.label, transaction.lsn))
-        return transaction
 
     def log_failure(self, asked: Asked, error: LeaseholdError) -> None:
         """Remember that a statement of a block has failed. A client may take another path after it,
