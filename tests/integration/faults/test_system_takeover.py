@@ -169,6 +169,7 @@ def test_l1_master_paused_past_its_election_is_fenced_and_steps_down(
     assert_consistent(cluster, NODES)
 
 
+@pytest.mark.long("three elections; one master, and both, are killed above and below")
 def test_l5_masters_killed_again_and_again(
     cluster: LocalCluster,
     settings: ClientSettings,

@@ -29,6 +29,8 @@ from leasehold.settings.environment import KafkaSettings, to_environment
 from tests.support.cluster.guarded_kafka import guarded_broker, settings_of_user
 
 DEADLINE_S = 60.0
+ASK_S = 2.0
+"""A client that is refused goes on trying for so long before it says so."""
 TOPIC = "there"
 
 
@@ -80,12 +82,12 @@ def test_who_may_not_is_told_so(
     words = rf"access denied as user {settings.username} .*{why}.*check LEASEHOLD_KAFKA_USERNAME"
     reader = TopicReader(settings, "test")
     with pytest.raises(AccessDenied, match=words):
-        reader.end_offset(TOPIC, 0)
+        reader.end_offset(TOPIC, 0, timeout_s=ASK_S)
     with pytest.raises(AccessDenied, match=words):
-        reader.partitions(TOPIC)
+        reader.partitions(TOPIC, timeout_s=ASK_S)
     reader.close()
     with pytest.raises(AccessDenied, match=words):
-        TopicAdmin(settings, "test").create([Topic("new", 1, {})], 1, timeout_s=3.0)
+        TopicAdmin(settings, "test").create([Topic("new", 1, {})], 1, timeout_s=ASK_S)
     transactions = TransactionWriter(settings, "test", "test")
     with pytest.raises(AccessDenied, match=words):
         transactions.open()

@@ -37,13 +37,17 @@ from tests.support.cluster.spark_validation import (
 from tests.support.cluster.standalone_spark import SECRET, StandaloneSpark, running_standalone
 from tests.support.cluster.system_cluster import until
 
+pytestmark = pytest.mark.long(
+    "a second Spark of four JVMs takes a minute and a half of two cores; what it runs is tested"
+    " with Spark's local one, its settings and its folder without any"
+)
+
 DATABASE = "spark-cluster"
 FOLDER = "viewfs://shared/leasehold"
 REQUEST_KEY = "a-key-that-signs-requests-of-this-cluster-0123456789"
 ROWS = 400_000
 WAITS = 8
 """An attempt whose next one waits for seconds."""
-LONG = pytest.mark.long("JVMs that end and are started again take half a minute each")
 STORE_KEY = "a-key-of-an-object-store-of-this-cluster"
 
 
@@ -150,7 +154,6 @@ def test_secrets_stand_in_no_log_page_or_command_line(cluster: OnCluster) -> Non
         assert [name for name, said in told.items() if secret.encode() in said] == []
 
 
-@LONG
 def test_a_worker_s_machine_is_lost_in_the_middle(cluster: OnCluster) -> None:
     """Goal: a backfill, a validation and a request that waits for its next attempt come through
     when the machine of one of two workers is gone while they run, each time another one."""
@@ -185,7 +188,6 @@ def test_a_worker_s_machine_is_lost_in_the_middle(cluster: OnCluster) -> None:
     assert request_of(messages[-1]).attempt == WAITS + 1
 
 
-@LONG
 def test_the_driver_is_killed_and_started_elsewhere(cluster: OnCluster, tmp_path: Path) -> None:
     """Goal: with nothing of its old disk it goes on from the checkpoint, forgets no request that
     waits, and starts no run again that has ended."""
@@ -213,7 +215,6 @@ def test_the_driver_is_killed_and_started_elsewhere(cluster: OnCluster, tmp_path
     assert request_of(messages[-1]).attempt == WAITS + 1
 
 
-@LONG
 def test_one_executor_and_two(cluster: OnCluster) -> None:
     """Goal: the same backfill by one executor and by two sends the same keys; how many rows a
     second each does is printed."""
