@@ -46,8 +46,9 @@ class MemoryRows:
         return [each for each in rows if each[0] > place][:rows_max]
 
 
-def make_feed(table: Descriptor, lsn: int = 0, **fields: Any) -> Feed:
-    definition = Definition(**{"table": f"public.{table.name}", **fields})
+def make_feed(table: Descriptor, lsn: int = 0, /, **fields: Any) -> Feed:
+    """A feed from a commit on; without a snapshot unless `fields` say so."""
+    definition = Definition(**{"table": f"public.{table.name}", "snapshot": False, **fields})
     feed = Feed("demo", RELEASE, definition, "an order")
     feed.begin(table, lsn)
     return feed
