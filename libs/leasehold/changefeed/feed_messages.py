@@ -54,11 +54,14 @@ def prepare(told: Told) -> Prepared | None:
         if key is not None and len(key) > KEY_BYTES_MAX:
             feed.fail(f"the key of row {told.key!r:.100} has {len(key)} bytes")
             return None
-        return PreparedRow(told, key, form.row(told.key, told.before), form.row(told.key, told.after))
+        return PreparedRow(
+            told, key, form.row(told.key, told.before), form.row(told.key, told.after)
+        )
     except Exception as error:
         LOG.exception("the feed %s can't tell of row %.200r, and ends", feed.name, told.key)
         feed.fail(f"row {told.key!r:.100} can't be told ({type(error).__name__}): {error!s:.200}")
         return None
+    return PreparedRow(told, key, before, after)
 
 
 def messages_of(
@@ -69,7 +72,9 @@ def messages_of(
     if isinstance(prepared, TransactionTold):
         of = prepared.transaction, prepared.commit_us
         counts = prepared.counts
-        yield FeedMessage(transactions, *(end_message(*of, counts) if counts else begin_message(*of)))
+        yield FeedMessage(
+            transactions, *(end_message(*of, counts) if counts else begin_message(*of))
+        )
         return
     told, key, before, after = prepared
     definition, topic = told.feed.definition, told.form.topic

@@ -30,7 +30,14 @@ from leasehold.events.debezium.definition import (
     decode_order,
 )
 from leasehold.model.closing import Closing
-from leasehold.model.errors import BusUnavailable, InvalidArgument, LeaseholdError, MalformedRequest, TableBusy, UnknownTable
+from leasehold.model.errors import (
+    BusUnavailable,
+    InvalidArgument,
+    LeaseholdError,
+    MalformedRequest,
+    TableBusy,
+    UnknownTable,
+)
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.topics import Topics
 from leasehold.replication.feed_state import Feed
@@ -42,6 +49,7 @@ STATE_PREFIX: Final = b"feed/"
 ORDERS_KEY: Final = b"feed-orders"
 CLIENT_ID: Final = "changefeed-feeds"
 ORDERS_MAX: Final = 100
+REPORTED_MAX: Final = 50
 WAITING_BYTES_MAX: Final = 16 * 1024 * 1024
 """Of images that wait for a transaction, reached by whole log records."""
 LOAD_TIMEOUT_S: Final = 24 * 3600.0
@@ -100,9 +108,16 @@ class FeedShell(Closing):
         )
 
     @property
+    def has_snapshot(self) -> bool:
+        """Whether rows of a snapshot are to be told."""
+        return self._feeds is not None and self._feeds.has_snapshot
+
+    @property
     def report(self) -> tuple[tuple[str, str, str], ...]:
-        """Name, status and words of each feed."""
-        return tuple((f.name, f.status, f.words) for f in self._states.values())
+        """Name, status and words of feeds: of some, where there are many; first of those that don't
+        go on."""
+        feeds = sorted(self._states.values(), key=lambda feed: (feed.is_on, feed.name))
+        return tuple((f.name, f.status, f.words[:200]) for f in feeds[:REPORTED_MAX])
 
     def open(self, stored: Mapping[bytes, bytes | None], place: bytes) -> None:
         """Go on with the feeds in `stored`, the changefeed's topic by key, at `place`, the encoded
@@ -176,7 +191,9 @@ class FeedShell(Closing):
         topic = self._topics.feeds.name
         if (topic, 0) in self._orders.lost:
             first, _ = self._orders.offsets(topic, 0)
-            LOG.warning("offset %d of %s is gone: orders are read from %d", self._taken, topic, first)
+            LOG.warning(
+                "offset %d of %s is gone: orders are read from %d", self._taken, topic, first
+            )
             self._orders.start(topic, 0, first)
             self._taken = first
         return bool(self._found)
@@ -243,7 +260,9 @@ class FeedShell(Closing):
         feed = Feed(self._topics.database, __version__, order.definition, order.order)
         known = self._states.get(feed.name)
         if known is not None and known.is_on:
-            LOG.warning("there is a feed of %s already: the order for another is left out", feed.name)
+            LOG.warning(
+                "there is a feed of %s already: the order for another is left out", feed.name
+            )
             return
         self._gone.discard(feed.name)
         self._states[feed.name] = feed
@@ -267,7 +286,9 @@ class FeedShell(Closing):
     def _refuse_name(self, feed: Feed) -> None:
         """Raises MalformedRequest where the topic would be another one's, or the feeds are too
         many."""
-        if any(each.topic == feed.topic and each.name != feed.name for each in self._states.values()):
+        if any(
+            each.topic == feed.topic and each.name != feed.name for each in self._states.values()
+        ):
             raise MalformedRequest(f"topic {feed.topic} is another feed's")
         if len(feed.topic) > 249 or feed.topic == self._topics.feed_transactions.name:
             raise MalformedRequest(f"{feed.topic} can't be a feed's topic")

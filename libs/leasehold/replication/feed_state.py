@@ -109,7 +109,9 @@ class Feed:
             text = with_exact_numbers(without_table(self._where, table.name))
             self._where = text
             names = sorted(columns_of_expression(text))
-            self._mentioned = tuple((table.column(n).element_id, table.column(n).name) for n in names)
+            self._mentioned = tuple(
+                (table.column(n).element_id, table.column(n).name) for n in names
+            )
         self.adapt(table)
         if not self.is_on:
             raise FeatureNotSupported(self.words)
@@ -209,9 +211,7 @@ class Feed:
         except Refused:
             return False
 
-    def event_of(
-        self, before: Image | None, after: Image | None, *, shown: bool
-    ) -> Change | None:
+    def event_of(self, before: Image | None, after: Image | None, *, shown: bool) -> Change | None:
         """Return what is told of a row, None for nothing: a row that comes to the feed's rows is
         made, one that leaves them is deleted. With `shown` False only what its columns show."""
         old = before if self.shows(before) else None
@@ -284,4 +284,3 @@ def feed_topic(database: str, table: str) -> str:
     become `_`, as Debezium has it."""
     allowed = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in table)
     return f"{database}.feed.{allowed}"
-

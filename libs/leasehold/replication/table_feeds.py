@@ -281,4 +281,3 @@ def _with_marks(events: Sequence[RowTold], commit: Commit, transaction: str) -> 
         return told
     begin = TransactionTold(transaction, commit.commit_us, None)
     return [begin, *told, TransactionTold(transaction, commit.commit_us, counts)]
-

@@ -203,7 +203,9 @@ def test_a_condition_makes_rows_come_and_go() -> None:
     story.write(put(1, n=3))
     story.write(put(1, n=13), put(2), put(3, n=9))
     story.write(gone(1), gone(2))
-    assert [(op, (before or {}).get("id"), (after or {}).get("id")) for op, before, after in story.ops()] == [
+    assert [
+        (op, (before or {}).get("id"), (after or {}).get("id")) for op, before, after in story.ops()
+    ] == [
         ("c", None, 1),
         ("u", 1, 1),
         ("d", 1, None),

@@ -125,7 +125,9 @@ def _numeric(kind: Type, decimals: Decimals) -> ColumnForm:
         return ColumnForm({"type": "double"}, _nearest_double)
     if kind.scale is not None:
         name = "org.apache.kafka.connect.data.Decimal"
-        scale = max(kind.scale, 0)  # one below 0 rounds before the point, and has no digit behind it
+        scale = max(
+            kind.scale, 0
+        )  # one below 0 rounds before the point, and has no digit behind it
         parameters = {"scale": str(scale), "connect.decimal.precision": str(kind.precision)}
         schema = {**_named("bytes", name), "parameters": parameters}
         return ColumnForm(schema, lambda value: _unscaled(value, scale), True, None, True)
@@ -143,8 +145,7 @@ def _nearest_double(value: str) -> Any:
 
 
 def _unscaled(value: str, scale: int) -> str | None:
-    """Return a number without its point, in two's complement; NaN and infinity have no such form.
-    """
+    """Return a number without its point, in two's complement; NaN and infinity have no such form."""
     number = decimal_of(value)
     if not number.is_finite():
         return None

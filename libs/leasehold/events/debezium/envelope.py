@@ -245,9 +245,7 @@ def begin_message(transaction: str, commit_us: int) -> tuple[bytes, bytes]:
     return _transaction_message("BEGIN", transaction, commit_us, None)
 
 
-def end_message(
-    transaction: str, commit_us: int, counts: Mapping[str, int]
-) -> tuple[bytes, bytes]:
+def end_message(transaction: str, commit_us: int, counts: Mapping[str, int]) -> tuple[bytes, bytes]:
     """Return key and value of what says that a transaction has ended, with how many events there
     were of each table."""
     return _transaction_message("END", transaction, commit_us, counts)
