@@ -54,9 +54,7 @@ def prepare(told: Told) -> Prepared | None:
         if key is not None and len(key) > KEY_BYTES_MAX:
             feed.fail(f"the key of row {told.key!r:.100} has {len(key)} bytes")
             return None
-        return PreparedRow(
-            told, key, form.row(told.key, told.before), form.row(told.key, told.after)
-        )
+        before, after = form.row(told.key, told.before), form.row(told.key, told.after)
     except Exception as error:
         LOG.exception("the feed %s can't tell of row %.200r, and ends", feed.name, told.key)
         feed.fail(f"row {told.key!r:.100} can't be told ({type(error).__name__}): {error!s:.200}")

@@ -356,8 +356,8 @@ class FeedShell(Closing):
             there, said = self._partitions[feed.topic], feed.definition.partitions
             if there != said and not feed.table_id:
                 raise InvalidArgument(
-                    f"topic {feed.topic} is there, with {there} partitions: say --partitions {there},"
-                    " or delete it first"
+                    f"topic {feed.topic} is there, with {there} partitions: say --partitions"
+                    f" {there}, or delete it first"
                 )
 
 

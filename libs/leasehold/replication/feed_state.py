@@ -1,4 +1,4 @@
-"""A feed as it is by now: its table, its columns and rows, its snapshot; and the same as JSON. Pure.
+"""A feed as it is by now: its table, its columns and rows, its snapshot; and the same as JSON.
 
 What was said of columns by name holds for those columns: under a new name, and where another
 element took over with another type.

@@ -179,8 +179,10 @@ def test_columns_that_are_listed_and_the_key_are_told() -> None:
     typed = replace(
         renamed,
         version=3,
-        columns=(ID, N, replace(NOTE, name="old", state=State.WRITE_ONLY))
-        + (Column(4, "remark", Type("varchar", 9)), Column(5, "new", Type("bigint"))),
+        columns=(
+            *(ID, N, replace(NOTE, name="old", state=State.WRITE_ONLY)),
+            *(Column(4, "remark", Type("varchar", 9)), Column(5, "new", Type("bigint"))),
+        ),
     )
     story.version(typed)
     story.write(put(1, version=3, n=7, more="c"))

@@ -145,7 +145,7 @@ def _nearest_double(value: str) -> Any:
 
 
 def _unscaled(value: str, scale: int) -> str | None:
-    """Return a number without its point, in two's complement; NaN and infinity have no such form."""
+    """Return a number without its point, in two's complement; NaN and infinity have no form."""
     number = decimal_of(value)
     if not number.is_finite():
         return None

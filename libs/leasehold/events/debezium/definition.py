@@ -1,4 +1,4 @@
-"""A feed as somebody asked for it, and the orders about feeds, as JSON on the topic of orders. PURE.
+"""A feed as somebody asked for it, and the orders about feeds, as JSON on the topic of orders.
 
 Whoever may write to that topic is not trusted: what can't be read raises MalformedRequest with what
 is wrong with it, and nothing else.

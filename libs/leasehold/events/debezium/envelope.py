@@ -1,4 +1,4 @@
-"""Messages of a feed: keys and values in Debezium's envelope, with Connect's schema or without. PURE.
+"""Messages of a feed: keys and values in Debezium's envelope, with Connect's schema or without.
 
 A message that no broker takes would hold up everything behind it. So what doesn't fit is told with
 NOT_THERE for its longest values, first of the row before, then of the row after.
@@ -39,7 +39,7 @@ Image = RowImage | RowLeftOut
 
 
 class Source(NamedTuple):
-    """Where an event comes from. `number`: the event's among those of its commit, from 1; in a
+    """The place that an event comes from. `number`: the event's among those of its commit, from 1; in a
     snapshot the row's. `position`: the offset of the commit's record in the log."""
 
     lsn: int
