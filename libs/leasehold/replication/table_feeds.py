@@ -122,7 +122,7 @@ class TableFeeds:
         for lsn, commit in enumerate(record.commits, record.first_lsn):
             events = list(self._events_of(commit, lsn, offset))
             told += _with_marks(events, commit, f"{lsn}:{offset}")
-            self._take_versions(commit)
+            told += self._take_versions(commit, lsn, offset)
         return told
 
     def snapshot(self, lsn: int, offset: int) -> list[Told]:
@@ -208,8 +208,11 @@ class TableFeeds:
                 self._rows.put(after)
                 yield key, before, after, False
 
-    def _take_versions(self, commit: Commit) -> None:
-        """Take what the commit makes of these tables, and those that are to take over from them."""
+    def _take_versions(self, commit: Commit, lsn: int, offset: int) -> list[RowTold]:
+        """Take what the commit makes of these tables, and those that are to take over from them.
+        Rows that have another key from here on are told anew, behind an event that all are gone:
+        nobody can tell which of them were under which key."""
+        told: list[RowTold] = []
         changed: list[Descriptor] = []
         for write in commit.catalog:
             if not isinstance(write, DescriptorWrite):
@@ -221,7 +224,7 @@ class TableFeeds:
             self._tables[table.table_id] = table
             changed.append(table)
         if not changed:
-            return
+            return told
         heirs = {table.former: table for table in changed if table.former and _is_public(table)}
         for feed in self._on():
             table = self._tables[feed.table_id]
@@ -230,9 +233,16 @@ class TableFeeds:
                 if heir is None:
                     feed.end(f"table {table.name} was dropped")
                     continue
-                table = heir
-            feed.adapt(table)
+                feed.adapt(heir)
+                if feed.is_on:
+                    feed.start_snapshot()
+                    at = offset, commit.commit_us, commit.request_id, heir.version
+                    source = Source(lsn, len(told) + 1, *at)
+                    told.append(RowTold(feed, feed.form, "t", (), None, None, source))
+            else:
+                feed.adapt(table)
         self._forget_tables()
+        return told
 
     def _forget_tables(self) -> None:
         self._index()

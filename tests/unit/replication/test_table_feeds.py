@@ -277,6 +277,9 @@ def test_a_feed_goes_over_to_the_table_with_the_other_primary_key() -> None:
         replace(mirror, version=3, state=State.PUBLIC),
     )
     assert feed.table_id == 9
+    assert story.ops() == [("t", None, None)]
+    story.followed.snapshot()
+    assert story.ops() == [("r", None, {"id": 1, "n": 50, "note": None})]
     # a writer of the version before names the old table; the other one follows, without a lock
     story.write(put(1, n=50, note="x"), other._replace(image={1: 1, 2: 50, 3: "x"}))
     (message,) = story.followed.messages()

@@ -39,8 +39,8 @@ Image = RowImage | RowLeftOut
 
 
 class Source(NamedTuple):
-    """The place that an event comes from. `number`: the event's among those of its commit, from 1; in a
-    snapshot the row's. `position`: the offset of the commit's record in the log."""
+    """The place that an event comes from. `number`: the event's among those of its commit, from 1,
+    or the row's in a snapshot. `position`: the offset of the commit's record in the log."""
 
     lsn: int
     number: int
