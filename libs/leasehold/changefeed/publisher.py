@@ -146,7 +146,7 @@ class Publisher(Closing):
         self._feed = Changefeed(position, jobs)
         self._stored = position
         self._stored_ns = boottime_ns()
-        self._table_feeds.open(stored, self._codec.encode(position))
+        self._table_feeds.open(stored, position, self._codec.encode(position))
         log = self._topics.log.name
         self._identity.check_topic(log, self._admin.topic_id(log, self._stop), position)
         log_offsets(self._reader, log, position)
@@ -323,7 +323,7 @@ class Publisher(Closing):
                     self._writer.send(topic, partition, key, value, headers)
                 for told in self._table_feeds.messages():
                     self._writer.send(told.topic, told.partition, told.key, told.value)
-                for key, value in self._table_feeds.list_changes():
+                for key, value in self._table_feeds.list_changes(position):
                     self._writer.send(self._topics.changefeed.name, 0, key, value)
                 self._writer.send(self._topics.changefeed.name, 0, POSITION_KEY, stored)
                 for key, value in self._gone.list_changes():

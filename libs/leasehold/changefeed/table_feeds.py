@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from leasehold import __version__
+from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, Record, TopicReader
 from leasehold.adapters.kafka.whole_topic import read_events, read_to_end
@@ -47,6 +48,9 @@ from leasehold.settings.environment import KafkaSettings
 
 STATE_PREFIX: Final = b"feed/"
 ORDERS_KEY: Final = b"feed-orders"
+FOLLOWED_KEY: Final = b"feed-place"
+"""Stored with every place while there are feeds: what has another one was published by an earlier
+release, which knows of none."""
 CLIENT_ID: Final = "changefeed-feeds"
 ORDERS_MAX: Final = 100
 REPORTED_MAX: Final = 50
@@ -119,10 +123,12 @@ class FeedShell(Closing):
         feeds = sorted(self._states.values(), key=lambda feed: (feed.is_on, feed.name))
         return tuple((f.name, f.status, f.words[:200]) for f in feeds[:REPORTED_MAX])
 
-    def open(self, stored: Mapping[bytes, bytes | None], place: bytes) -> None:
-        """Go on with the feeds in `stored`, the changefeed's topic by key, at `place`, the encoded
-        position of the log. Without the right to make or read the topic of orders there are none.
-        """
+    def open(
+        self, stored: Mapping[bytes, bytes | None], position: LogPosition, place: bytes
+    ) -> None:
+        """Go on with the feeds in `stored`, the changefeed's topic by key, at the log's `position`,
+        which encoded is `place`. Without the right to make or read the topic of orders there are
+        none."""
         try:
             self._admin.create([self._topics.feeds], self._topics.replication_factor)
             orders = TopicReader(
@@ -145,7 +151,14 @@ class FeedShell(Closing):
                     self._states[feed.name] = feed
                 except MalformedRequest as error:
                     LOG.error("the state under %r is left out: %s", key, error.message)
-        if self._states:
+        followed = _offset_of(stored.get(FOLLOWED_KEY))
+        for feed in self._states.values():
+            if feed.is_on and followed != position.offset:
+                feed.fail(
+                    f"an earlier release has published the log from offset {followed} to"
+                    f" {position.offset}, and nothing of it here: make the feed anew"
+                )
+        if any(feed.is_on for feed in self._states.values()):
             self._begin(place)
 
     def _begin(self, place: bytes) -> TableFeeds:
@@ -187,7 +200,14 @@ class FeedShell(Closing):
         nothing waits."""
         if self._orders is None:
             return False
-        self._found = self._orders.read(ORDERS_MAX, 0.0)
+        try:
+            self._found = self._orders.read(ORDERS_MAX, 0.0)
+        except AccessDenied as error:
+            # Rights from before there were feeds: what others read must go on.
+            LOG.warning("orders about feeds are not read (leasehold setup-acls): %s", error.message)
+            self._orders.close()
+            self._orders = None
+            return False
         topic = self._topics.feeds.name
         if (topic, 0) in self._orders.lost:
             first, _ = self._orders.offsets(topic, 0)
@@ -222,8 +242,11 @@ class FeedShell(Closing):
         for prepared in self._waiting:
             yield from messages_of(prepared, self._partitions, transactions, now_us)
 
-    def list_changes(self) -> Iterator[tuple[bytes, bytes | None]]:
-        """Yield (key, value) of what the next transaction stores of the feeds."""
+    def list_changes(self, position: LogPosition) -> Iterator[tuple[bytes, bytes | None]]:
+        """Yield (key, value) of what the next transaction, up to `position`, stores of the
+        feeds."""
+        if any(feed.is_on for feed in self._states.values()):
+            yield FOLLOWED_KEY, b"%d" % position.offset
         for feed in self._states.values():
             if feed.changed:
                 yield STATE_PREFIX + feed.name.encode(), feed.to_json()
