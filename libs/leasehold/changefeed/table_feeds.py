@@ -287,8 +287,6 @@ class FeedShell(Closing):
                 "there is a feed of %s already: the order for another is left out", feed.name
             )
             return
-        self._gone.discard(feed.name)
-        self._states[feed.name] = feed
         try:
             self._refuse_name(feed)
             table = self._find(feed.name)
@@ -299,12 +297,19 @@ class FeedShell(Closing):
                 raise
             LOG.warning("no feed of %s: %s", feed.name, error.message)
             feed.refuse(error.message)
+            self._put_state(feed)
             return
+        # First the file: where it was left at this very place it has the rows of other feeds.
         feeds = self._feeds or self._begin(place)
+        self._put_state(feed)
         if table.table_id not in feeds.tables:
             self._load(table.table_id)
         feeds.add(feed, table)
         LOG.info("the feed %s begins behind LSN %d", feed.topic, position.lsn)
+
+    def _put_state(self, feed: Feed) -> None:
+        self._gone.discard(feed.name)
+        self._states[feed.name] = feed
 
     def _refuse_name(self, feed: Feed) -> None:
         """Raises MalformedRequest where the topic would be another one's, or the feeds are too
