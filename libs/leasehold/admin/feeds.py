@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -92,6 +92,28 @@ class Feeds:
             )
         finally:
             writer.close(1.0)
+
+
+def concern_feeds(
+    states: Mapping[str, Mapping[str, Any]], changes: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return what changes for readers of tables (`ReaderChange`) as those of feeds find it: of a
+    feed with a list of columns only these, and the key. A condition that names a column which goes
+    ends the feed."""
+    told = []
+    for name, state in states.items():
+        listed = {column for _, column in state["columns"]}
+        mentioned = {column for _, column in state["mentioned"]}
+        for change in changes:
+            if state["status"] != "on" or state["table_id"] != change["table_id"]:
+                continue
+            column, words, breaks = change["column"], change["words"], change["breaks"]
+            if breaks and column in mentioned and words == f"{column} goes":
+                words += ", which its condition names: the feed fails"
+            elif column and listed and column not in listed:
+                continue
+            told.append({"feed": name, "column": column, "words": words, "breaks": breaks})
+    return told
 
 
 def _read_state(value: bytes) -> Mapping[str, Any]:

@@ -127,23 +127,21 @@ class FeedShell(Closing):
         self, stored: Mapping[bytes, bytes | None], position: LogPosition, place: bytes
     ) -> None:
         """Go on with the feeds in `stored`, the changefeed's topic by key, at the log's `position`,
-        which encoded is `place`. Without the right to make or read the topic of orders there are
-        none."""
+        which encoded is `place`. Without the right to make or read the topic of orders these go
+        on, and no others come."""
+        self._taken = self._taken_stored = _offset_of(stored.get(ORDERS_KEY))
         try:
             self._admin.create([self._topics.feeds], self._topics.replication_factor)
-            orders = TopicReader(
+            self._orders = TopicReader(
                 self._kafka,
                 CLIENT_ID,
                 fetch_wait_ms=STEADY_WAIT_MS,
                 give_up=self._give_up,
                 may_lose=(self._topics.feeds.name,),
             )
-        except BusUnavailable as error:
-            LOG.warning("there are no feeds of tables: %s", error.message)
-            return
-        self._orders = orders
-        self._taken = self._taken_stored = _offset_of(stored.get(ORDERS_KEY))
-        orders.start(self._topics.feeds.name, 0, self._taken)
+            self._orders.start(self._topics.feeds.name, 0, self._taken)
+        except AccessDenied as error:
+            self._read_no_orders(error)
         for key, value in stored.items():
             if key.startswith(STATE_PREFIX) and value:
                 try:
@@ -203,10 +201,7 @@ class FeedShell(Closing):
         try:
             self._found = self._orders.read(ORDERS_MAX, 0.0)
         except AccessDenied as error:
-            # Rights from before there were feeds: what others read must go on.
-            LOG.warning("orders about feeds are not read (leasehold setup-acls): %s", error.message)
-            self._orders.close()
-            self._orders = None
+            self._read_no_orders(error)
             return False
         topic = self._topics.feeds.name
         if (topic, 0) in self._orders.lost:
@@ -217,6 +212,13 @@ class FeedShell(Closing):
             self._orders.start(topic, 0, first)
             self._taken = first
         return bool(self._found)
+
+    def _read_no_orders(self, error: AccessDenied) -> None:
+        """Go on without orders: with rights from before there were feeds all else must go on."""
+        LOG.warning("orders about feeds are not read (leasehold setup-acls): %s", error.message)
+        if self._orders is not None:
+            self._orders.close()
+        self._orders = None
 
     def obey(self, position: LogPosition, place: bytes) -> None:
         """Carry out the orders that were found. Everything up to `position` is published."""
@@ -293,7 +295,7 @@ class FeedShell(Closing):
             self._make_topics([feed])
             feed.begin(table, position.lsn)
         except LeaseholdError as error:
-            if isinstance(error, BusUnavailable):
+            if isinstance(error, BusUnavailable) and not isinstance(error, AccessDenied):
                 raise
             LOG.warning("no feed of %s: %s", feed.name, error.message)
             feed.refuse(error.message)
