@@ -258,6 +258,19 @@ def test_numbers_in_the_other_modes(
     assert found.convert(to_storage(made)(outside)) == shown
 
 
+@pytest.mark.parametrize(
+    ("kind", "mode"), [("double precision", Decimals.STRING), ("numeric", Decimals.DOUBLE)]
+)
+def test_beside_a_schema_what_is_no_number_is_null(kind: str, mode: Decimals) -> None:
+    """Kafka Connect's JsonConverter takes the text NaN for 0.0."""
+    made = parse_type(kind)
+    found = form_of(made, mode, schemas=True)
+    assert found.convert is not None
+    assert found.may_lack
+    assert found.convert(to_storage(made)("NaN")) is None
+    assert found.convert(to_storage(made)(1.5)) == 1.5
+
+
 def test_an_array_is_one_of_its_elements() -> None:
     found = form_of(Type("bigint[]"), Decimals.STRING)
     assert found.schema == {"type": "array", "items": {"type": "int64", "optional": True}}

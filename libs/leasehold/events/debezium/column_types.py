@@ -3,6 +3,9 @@
 It is what Debezium's connector for PostgreSQL gives with `time.precision.mode=adaptive`,
 `binary.handling.mode=bytes` and the `decimal.handling.mode` that the feed says. Binary values are
 Base64, as Connect's JSON converter has them. A type that has no line here is its text.
+
+JSON has no number that is none, or infinite. Connect's converter writes them as texts, as everybody
+does, and reads such a text as 0.0. So beside a schema, which is for it, they are null.
 """
 
 from __future__ import annotations
@@ -83,8 +86,21 @@ _FORMS: Final[Mapping[str, ColumnForm]] = {
 }
 
 
-def form_of(kind: Type, decimals: Decimals) -> ColumnForm:
-    """Return the form of a type's values in a feed."""
+def form_of(kind: Type, decimals: Decimals, *, schemas: bool = False) -> ColumnForm:
+    """Return the form of a type's values in a feed; `schemas`: of messages with their schema."""
+    form = _form_of(kind, decimals, schemas)
+    if schemas and form.schema["type"] == "double":
+        convert = form.convert
+        assert convert is not None
+        return form._replace(convert=lambda value: _finite(convert(value)), may_lack=True)
+    return form
+
+
+def _finite(number: Any) -> float | None:
+    return number if isinstance(number, float) else None
+
+
+def _form_of(kind: Type, decimals: Decimals, schemas: bool) -> ColumnForm:
     found = _FORMS.get(kind.name)
     if found is not None:
         return found
@@ -95,7 +111,7 @@ def form_of(kind: Type, decimals: Decimals) -> ColumnForm:
         return _text(lambda value: str(value).ljust(length))
     element = element_of(kind)
     if element is not None:
-        return _array(form_of(element, decimals))
+        return _array(form_of(element, decimals, schemas=schemas))
     return _text(lambda value: to_text(kind, value))
 
 

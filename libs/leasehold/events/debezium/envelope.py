@@ -86,7 +86,7 @@ class TableForm:
     def _fields(self) -> tuple[_Field, ...]:
         found = []
         for column in self.columns:
-            form = form_of(column.type, self.decimals)
+            form = form_of(column.type, self.decimals, schemas=self.schemas)
             found.append(_Field(column.element_id, column.name, *form[1:4]))
         return tuple(found)
 
@@ -121,7 +121,7 @@ class TableForm:
         values = dict(zip(self.descriptor.primary_key, key, strict=True))
         row = {}
         for column in self.key_columns:
-            convert = form_of(column.type, self.decimals).convert
+            convert = form_of(column.type, self.decimals, schemas=self.schemas).convert
             value = values[column.element_id]
             row[column.name] = value if convert is None else convert(value)
         return self._with_schema(self.key_schema, encode_json(row))
@@ -278,7 +278,7 @@ def _length(value: Any) -> int:
 
 
 def _field(column: Column, decimals: Decimals, *, key: bool = False) -> dict[str, Any]:
-    form = form_of(column.type, decimals)
+    form = form_of(column.type, decimals, schemas=True)
     optional = form.may_lack or (column.nullable and not key)
     return {**form.schema, "optional": optional, "field": column.name}
 
