@@ -321,8 +321,8 @@ class Publisher(Closing):
                 self._writer.begin()
                 for topic, key, value, headers, partition in self._messages:
                     self._writer.send(topic, partition, key, value, headers)
-                for told in self._table_feeds.messages():
-                    self._writer.send(told.topic, told.partition, told.key, told.value)
+                for each in self._table_feeds.messages():
+                    self._writer.send(each.topic, each.partition, each.key, each.value)
                 for key, value in self._table_feeds.list_changes(position):
                     self._writer.send(self._topics.changefeed.name, 0, key, value)
                 self._writer.send(self._topics.changefeed.name, 0, POSITION_KEY, stored)

@@ -91,11 +91,11 @@ class TableFeeds:
             if self._concerns(table):
                 self._tables[table.table_id] = table
         for feed in self._on():
-            table = self._tables.get(feed.table_id)
-            if table is None:
+            known = self._tables.get(feed.table_id)
+            if known is None:
                 feed.end("nothing is known of its table any more")
             else:
-                feed.adapt(table)
+                feed.adapt(known)
         self._index()
 
     @property
@@ -203,8 +203,8 @@ class TableFeeds:
                 continue
             for key, values in zip(backfill.keys, backfill.images, strict=False):
                 before = self._rows.get(backfill.table_id, key)
-                of = backfill.table_id, key, {}, lsn, backfill.version, commit.commit_us
-                after = RowImage(*of, values)
+                at = lsn, backfill.version, commit.commit_us
+                after = RowImage(backfill.table_id, key, {}, *at, values)
                 self._rows.put(after)
                 yield key, before, after, False
 
@@ -271,8 +271,8 @@ def _is_public(table: Descriptor) -> bool:
 def _image_of(change: RowChange, lsn: int, commit_us: int) -> RowImage | None:
     if change.image is None:
         return None
-    of = change.table_id, change.key, {}, lsn, change.version, commit_us
-    return RowImage(*of, change.image)
+    at = lsn, change.version, commit_us
+    return RowImage(change.table_id, change.key, {}, *at, change.image)
 
 
 def _with_marks(events: Sequence[RowTold], commit: Commit, transaction: str) -> list[Told]:

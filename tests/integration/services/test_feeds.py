@@ -140,21 +140,18 @@ def test_l6_killed_again_and_again_a_feed_tells_every_change_once(
     log.forget_rows()
     log.write_rows(2, commits=5, keys=40)
     append(settings, topics, log, first)
-    names = ("demo.feed.public.table_1", "demo.feed.public.table_2")
-    names = tuple(name.replace("demo", topics.database, 1) for name in names)
+    names = [f"{topics.database}.feed.public.table_{number}" for number in (1, 2)]
     ends, kills = TopicReader(settings, "test-ends"), 0
+
+    def is_far(enough: int) -> bool:
+        return events_written(ends, *names) >= enough or has_stored(settings, topics, log)
+
     for number in range(KILLS):
         if number % 2:
             (tmp_path / "feeds" / "rows").unlink()
         enough = events_written(ends, *names) + moments.randint(1, MORE_EVENTS_MAX)
         with changefeed(access, topics, tmp_path) as process:
-            wait_until(
-                lambda enough=enough: (
-                    events_written(ends, *names) >= enough or has_stored(settings, topics, log)
-                ),
-                process,
-                tmp_path,
-            )
+            wait_until(partial(is_far, enough), process, tmp_path)
         kills += stored_position(settings, topics).offset < len(log.records)
     assert kills >= 3, "the log was too short to be killed in"
     ends.close()
@@ -191,7 +188,7 @@ def test_orders_are_carried_out_once_and_what_is_none_is_passed_over(
     signal = SnapshotSignal("", ("public.table_1",))
 
     def is_refused() -> bool:
-        return states(settings, topics).get("public.nobody", {}).get("status") == "refused"
+        return bool(states(settings, topics).get("public.nobody", {}).get("status") == "refused")
 
     def is_told(count: int) -> bool:
         read = [payload(r.value)["op"] for r in published(settings, feed) if r.value]

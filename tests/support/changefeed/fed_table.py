@@ -16,7 +16,7 @@ from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage
 from leasehold.replication.changefeed import Changefeed, Step
 from leasehold.replication.feed_state import Feed
-from leasehold.replication.table_feeds import TableFeeds, Told
+from leasehold.replication.table_feeds import RowTold, TableFeeds, Told
 
 CODEC = MessagePackCodec()
 RELEASE = "1.2.3"
@@ -82,7 +82,7 @@ def to_messages(told: list[Told], partitions: int = 1) -> Iterator[FeedMessage]:
     for event in told:
         prepared = prepare(event)
         if prepared is not None:
-            topics = {} if not hasattr(event, "feed") else {event.feed.topic: partitions}
+            topics = {event.feed.topic: partitions} if isinstance(event, RowTold) else {}
             yield from messages_of(prepared, topics, "demo.feed.transaction", NOW_US)
 
 

@@ -357,6 +357,8 @@ def test_a_row_that_can_not_be_told_ends_its_feed_alone() -> None:
 
 def test_a_state_that_can_not_be_read_is_refused() -> None:
     state = json.loads(make_feed(TABLE).to_json())
-    for body in ({}, [], {**state, "format": 9}, {**state, "columns": 3}, {**state, "snapshot": 1}):
+    changed: list[dict[str, object]] = [{"format": 9}, {"columns": 3}, {"snapshot": 1}]
+    broken: list[object] = [{}, [], *({**state, **each} for each in changed)]
+    for body in broken:
         with pytest.raises(MalformedRequest):
             Feed.restore("demo", RELEASE, json.dumps(body).encode())

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -184,9 +184,9 @@ class FedRows(Closing):
         if not self._connection.in_transaction:
             self._run("BEGIN IMMEDIATE", ())
 
-    def _run(self, statement: str, values: tuple[object, ...]) -> list[tuple[object, ...]]:
+    def _run(self, statement: str, values: tuple[int | bytes, ...]) -> list[Any]:
         try:
-            return self._connection.execute(statement, values).fetchall()  # type: ignore[arg-type]
+            return self._connection.execute(statement, values).fetchall()
         except apsw.Error as error:
             raise _unavailable(self._path, error) from error
 
