@@ -90,6 +90,15 @@ def test_a_value_is_the_envelope() -> None:
     assert table.key((1,)) == b'{"id":1}'
 
 
+def test_names_that_json_has_to_escape_and_commits_without_a_request() -> None:
+    table = replace(CUSTOMERS, name='a"b\\c', columns=(Column(1, 'i"d', Type("integer"), False),))
+    made = form(table)
+    value = made.value("c", None, made.row((1,), ANNE), SOURCE._replace(request_id=b""), None, 5)
+    body = json.loads(value)
+    assert body["after"] == {'i"d': 1}
+    assert (body["source"]["table"], body["source"]["request_id"]) == ('a"b\\c', None)
+
+
 def test_a_message_with_its_schema() -> None:
     table = form(schemas=True)
     assert json.loads(table.key((1,)) or b"") == {
