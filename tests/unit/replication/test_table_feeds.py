@@ -161,6 +161,7 @@ def test_a_backfill_that_shows_nothing_is_no_event() -> None:
     story.ops()
     same = Backfill(1, 1, 4, ((1,),), ({1: 1, 2: 5, 4: "hidden"},), ({0: 1},))
     other = Backfill(1, 1, 3, ((1,),), ({1: 1, 2: 5, 3: "shown", 4: "hidden"},), ({0: 1},))
+    story.write(put(1, n=5)._replace(kind=ChangeKind.BACKFILL, locks=()))  # of an older master
     story.log.decide((story.log.commit()._replace(backfills=(same,)),))
     story.log.decide((story.log.commit()._replace(backfills=(other,)),))
     story.follow()
