@@ -181,8 +181,8 @@ class Topics:
         return self._topic("feeds", 1, _deleted_after(-1))
 
     def feed(self, name: str, partitions: int, kept_ms: int) -> Topic:
-        """A table's row changes in Debezium's envelope, for any stream processor; made and set by
-        `leasehold feed create`. `name`: the whole topic's."""
+        """A table's row changes in Debezium's envelope, for any stream processor; partitions and
+        time are those of `leasehold feed create`."""
         assert name.startswith(f"{self.database}.feed."), name
         suffix = name.removeprefix(f"{self.database}.")
         return self._topic(suffix, partitions, _deleted_after(kept_ms))

@@ -9,6 +9,7 @@ from typing import Any
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.adapters.kafka.writer import BY_KEY
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.changefeed.feed_messages import FeedMessage, messages_of, prepare
 from leasehold.events.debezium.definition import Definition
 from leasehold.events.debezium.envelope import Image
@@ -17,10 +18,22 @@ from leasehold.model.records.events import RowImage
 from leasehold.replication.changefeed import Changefeed, Step
 from leasehold.replication.feed_state import Feed
 from leasehold.replication.table_feeds import RowTold, TableFeeds, Told
+from leasehold.values.types import Type
 
 CODEC = MessagePackCodec()
 RELEASE = "1.2.3"
 NOW_US = 1_700_000_000_123_456
+TABLE = Descriptor(
+    1,
+    "t",
+    1,
+    (
+        Column(1, "id", Type("bigint"), False),
+        Column(2, "n", Type("bigint")),
+        Column(3, "note", Type("text")),
+    ),
+    (1,),
+)
 
 
 class MemoryRows:

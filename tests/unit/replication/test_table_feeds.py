@@ -30,6 +30,7 @@ from leasehold.replication.table_feeds import SNAPSHOT_ROWS, RowTold, TableFeeds
 from leasehold.values.types import Type
 from tests.support.changefeed.fed_table import (
     RELEASE,
+    TABLE,
     FollowedLog,
     fold,
     make_feed,
@@ -38,12 +39,7 @@ from tests.support.changefeed.fed_table import (
 )
 from tests.support.changefeed.made_log import MadeLog
 
-ID, N, NOTE = (
-    Column(1, "id", Type("bigint"), False),
-    Column(2, "n", Type("bigint")),
-    Column(3, "note", Type("text")),
-)
-TABLE = Descriptor(1, "t", 1, (ID, N, NOTE), (1,))
+ID, N, NOTE = TABLE.columns
 
 
 class Story:
