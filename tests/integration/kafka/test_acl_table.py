@@ -157,8 +157,8 @@ def test_the_documented_rights_are_enough(
             reports = 2 * 2  # of each node, on the table and on roles
             assert watch.wait_for(lambda view: len(view.checks.get(checked, ())) == reports, SOON_S)
         feed = Feeds(as_user(cluster, "orderer", guarded_port))
-        made = feed.create(Definition(table="public.t", transactions=True), SOON_S)
-        assert made["status"] == "on", made
+        fed = feed.create(Definition(table="public.t", transactions=True), SOON_S)
+        assert fed["status"] == "on", fed
         sql.execute("insert into t (id) values (2)")
         sql.execute("drop table t")
         until(
