@@ -254,6 +254,27 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             ),
         ),
     ),
+    (
+        "Feeds of tables",
+        (
+            Limit("feeds of one database", "FEEDS_MAX", "", "refused"),
+            Limit("partitions of a feed's topic", "definition.PARTITIONS_MAX", "", "refused"),
+            Limit("a condition", "WHERE_CHARACTERS_MAX", "characters", "refused"),
+            Limit(
+                "one message",
+                "envelope.MESSAGE_BYTES_MAX",
+                "bytes",
+                "long values become `__debezium_unavailable_value`",
+            ),
+            Limit("rows of a snapshot between what the log brings", "SNAPSHOT_ROWS"),
+            Limit(
+                "images of rows that wait for one transaction",
+                "table_feeds.WAITING_BYTES_MAX",
+                "bytes",
+                "it is sent, behind a whole record of the log",
+            ),
+        ),
+    ),
 )
 
 

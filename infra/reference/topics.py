@@ -9,6 +9,7 @@ from leasehold.model.topics import Topic, Topics
 
 DATABASE: Final = "demo"
 _BY_TABLE: Final = 7
+_WEEK_MS: Final = 7 * 24 * 3_600_000
 
 
 def topics() -> str:
@@ -20,6 +21,8 @@ def topics() -> str:
             topic: Any = getattr(ours, name)
         elif name == "rows":
             topic = ours.rows(_BY_TABLE)
+        elif name == "feed":
+            topic = ours.feed(f"{DATABASE}.feed.SCHEMA.TABLE", 1, _WEEK_MS)
         else:
             continue
         if isinstance(topic, Topic):

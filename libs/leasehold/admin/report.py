@@ -100,7 +100,7 @@ def spark_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
 def changefeed_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
     """Return how far the changefeed is; None where none has ever reported.
 
-    `lag_records` counts records of the log, which it publishes in order.
+    `lag_records` counts records of the log, which it publishes in order. `feeds`: those of tables.
     """
     told = view.changefeed
     if told is None:
@@ -112,6 +112,10 @@ def changefeed_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
         "offset": told.offset,
         "lsn": told.lsn,
         "lag_records": max(0, view.log.end - told.offset),
+        "feeds": [
+            {"table": table, "status": status, "words": words}
+            for table, status, words in told.feeds
+        ],
     }
 
 

@@ -26,6 +26,7 @@ from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
 from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.changefeed.gone_topics import GoneTopics
 from leasehold.changefeed.read_back import POSITION_KEY, keep_newest, read_jobs, read_position
+from leasehold.changefeed.table_feeds import FeedShell
 from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
@@ -114,6 +115,7 @@ class Publisher(Closing):
         self._rows_topics: dict[int, str] = {}  # of tables that it has published rows of
         self._there: set[str] = set()  # the topics that there are
         self._gone = GoneTopics(self._admin, topics)
+        self._table_feeds = FeedShell(kafka, topics, settings, self._admin, stop)
         self._new_topics: list[Topic] = []
         self._messages: list[Message] = []
         self._due_ns = 0  # when _messages are published at the latest
@@ -144,6 +146,7 @@ class Publisher(Closing):
         self._feed = Changefeed(position, jobs)
         self._stored = position
         self._stored_ns = boottime_ns()
+        self._table_feeds.open(stored, position, self._codec.encode(position))
         log = self._topics.log.name
         self._identity.check_topic(log, self._admin.topic_id(log, self._stop), position)
         log_offsets(self._reader, log, position)
@@ -162,13 +165,14 @@ class Publisher(Closing):
             while not self._stop():
                 self._check_log()
                 self._take()
+                self._tend_feeds()
                 if self._is_due(boottime_ns()):
                     self._publish()
                 self._gone.delete(boottime_ns())
         except LogStopped as error:
             log, position = self._topics.log.name, self._feed.position
             raise explain_stop(error, self._identity, self._admin, log, position) from None
-        if self._feed.position != self._stored:
+        if self._feed.position != self._stored or self._table_feeds.waiting:
             self._publish()
 
     def _check_log(self) -> None:
@@ -188,6 +192,7 @@ class Publisher(Closing):
         self._acks.close(1.0)
         self._admin.close()
         self._reader.close()
+        self._table_feeds.close()
 
     def _read_back(self, topic: str) -> Iterator[Record]:
         return read_to_end(self._kafka, CLIENT_ID, topic, give_up=self._stop)
@@ -197,7 +202,8 @@ class Publisher(Closing):
         if self._gathers:
             left_s = (self._due_ns - boottime_ns()) / 1e9
             self._pause.wait(max(0.0, min(left_s, GATHER_MS / 1e3)))
-        wait_s = 0.0 if self._messages else IDLE_WAIT_S
+        waits = not self._messages and not self._table_feeds.has_snapshot
+        wait_s = IDLE_WAIT_S if waits else 0.0
         taken = 0
         for record in self._reader.read(READ_RECORDS_MAX, wait_s):
             data = record.value or b""
@@ -208,9 +214,27 @@ class Publisher(Closing):
                 self._await(step.urgent, boottime_ns())
             for publication in step.publications:
                 self._prepare(publication)
-            if len(self._messages) >= self._settings.messages_max:
+            if step.applied is not None:
+                self._table_feeds.follow(step.applied, record.offset)
+            if self._is_full:
                 self._publish()
         self._gathers = bool(self._messages) and taken < GATHERED_MAX
+
+    def _tend_feeds(self) -> None:
+        """Carry out orders about feeds, and take rows of a snapshot where there is room."""
+        feeds = self._table_feeds
+        if feeds.has_orders():
+            if self._messages or self._feed.position != self._stored:
+                self._publish()
+            feeds.obey(self._feed.position, self._codec.encode(self._stored))
+        if not self._is_full:
+            feeds.snapshot(self._feed.position)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether as much waits as one transaction may have."""
+        count = len(self._messages) + self._table_feeds.waiting
+        return count >= self._settings.messages_max or self._table_feeds.is_full
 
     def _await(self, urgent: bool, now_ns: int) -> None:
         """Something is to be published; called before it is among the messages."""
@@ -219,8 +243,9 @@ class Publisher(Closing):
 
     def _is_due(self, now_ns: int) -> bool:
         if self._messages:
-            return now_ns >= self._due_ns
-        if self._has_to_report(now_ns):
+            return now_ns >= self._due_ns or self._is_full
+        feeds = self._table_feeds
+        if self._has_to_report(now_ns) or feeds.waiting or feeds.is_changed:
             return True
         waited_ns = now_ns - self._stored_ns
         return (
@@ -288,12 +313,18 @@ class Publisher(Closing):
             self._new_topics = []
         now_ns, report = boottime_ns(), b""
         if self._has_to_report(now_ns):
-            report = self._codec.encode(ChangefeedReport(unix_us(), position.offset, position.lsn))
+            told = self._table_feeds.report
+            at = position.offset, position.lsn
+            report = self._codec.encode(ChangefeedReport(unix_us(), *at, told))
         for _attempt in range(RESEND_MAX):
             try:
                 self._writer.begin()
                 for topic, key, value, headers, partition in self._messages:
                     self._writer.send(topic, partition, key, value, headers)
+                for each in self._table_feeds.messages():
+                    self._writer.send(each.topic, each.partition, each.key, each.value)
+                for key, value in self._table_feeds.list_changes(position):
+                    self._writer.send(self._topics.changefeed.name, 0, key, value)
                 self._writer.send(self._topics.changefeed.name, 0, POSITION_KEY, stored)
                 for key, value in self._gone.list_changes():
                     self._writer.send(self._topics.changefeed.name, 0, key, value)
@@ -311,6 +342,7 @@ class Publisher(Closing):
             self._reported_ns = now_ns
         self._messages.clear()
         self._gone.published()
+        self._table_feeds.published(stored)
         self._stored = position
         self._stored_ns = boottime_ns()
         self._acknowledge()

@@ -30,6 +30,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "ddl": "change the schema while everything runs",
     "check": "have every live node check its tables at one log position",
     "dead-letter": "list, explain and resubmit what was not applied",
+    "feed": "list, make and drop feeds of tables in Debezium's form, and ask for snapshots",
     "sql": "run SQL on a node, from a text, a file or by hand",
     "user": "list and change who may come to the SQL port",
     "role": "print and revoke the keys that roles sign change requests with",

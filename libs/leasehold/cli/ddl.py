@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from leasehold.adapters.os.clock import random_bytes
+from leasehold.admin.feeds import Feeds, concern_feeds
 from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import watch_jobs
 from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, span
 from leasehold.client.change_producer import ChangeProducer
+from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.requests import ChangeRequest, JobControl, OnConflict, Outcome
 from leasehold.pgwire.auth.scram_server import SALT_BYTES
 from leasehold.schema_change.job.estimate import NOT_KNOWN, total
@@ -40,8 +42,8 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="show the steps, what each waits for, about how many rows and how long, and the point"
-        " of no return; change nothing",
+        help="show the steps, what each waits for, about how many rows and how long, the point of"
+        " no return, and what consumers of the table's feeds will find changed; change nothing",
     )
     parser.add_argument(
         "--gentle",
@@ -68,6 +70,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         return ExitCode.NOT_RIGHT
     if isinstance(outcome.answer, dict) and "plan" in outcome.answer:
         _show_plan(outcome.answer["plan"], output)
+        _show_feeds(outcome.answer.get("readers", ()), settings, output)
         return ExitCode.OK
     jobs = read_jobs(outcome.answer)
     if not jobs or args.no_wait:
@@ -110,6 +113,27 @@ def _show_plan(steps: Sequence[dict[str, Any]], output: Output) -> None:
         output.line("no job has ended yet that would tell how long this takes", "dim")
     else:
         output.line(f"in all {_about_words(whole)}, as recent jobs took", "dim")
+
+
+def _show_feeds(
+    changes: Sequence[dict[str, Any]], settings: ClientSettings, output: Output
+) -> None:
+    """Show what consumers of the tables' feeds will find changed. (A master of an earlier release
+    says nothing of it.)"""
+    if not changes:
+        return
+    try:
+        told = concern_feeds(Feeds(settings).states(), changes)
+    except BusUnavailable as error:
+        output.note(f"what feeds there are can't be read: {error.message}")
+        return
+    if told and output.as_json:
+        output.json({"feeds": told})
+        return
+    for each in told:
+        style = "yellow" if each["breaks"] else ""
+        end = ": its consumers can't go on as before" if each["breaks"] else ""
+        output.line(f"feed {each['feed']}: {each['words']}{end}", style)
 
 
 def _about_words(seconds: float) -> str | None:

@@ -4,6 +4,7 @@ well."""
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from typing import Any
 
 from leasehold.adapters.os.clock import unix_us
@@ -100,6 +101,11 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
             f"the changefeed is silent for {span(feed['heard_ms'])}: rows, versions and jobs on "
             f"their topics stop at LSN {feed['lsn']:,}, and changes that fill rows wait"
         )
+    found += [
+        f"the feed of {each['table']} has failed (leasehold feed list): {each['words']}"
+        for each in (feed["feeds"] if feed is not None else ())
+        if each["status"] == "failed"
+    ]
     failed, _ = failed_jobs(told)
     return found + [_failed_words(job) for job in failed]
 
@@ -163,6 +169,10 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
         output.line(
             f"feed     {words} · heard {span(feed['heard_ms'])} ago · LSN {feed['lsn']:,} is out"
         )
+        if feed["feeds"]:
+            counts = Counter(each["status"] for each in feed["feeds"])
+            words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+            output.line(f"feeds    {words} (leasehold feed list)")
     for queue in told["lanes"]:
         decided, waiting = queue["decided_through"], queue["waiting"]
         words = "idle for a while" if decided is None else f"{waiting:,} waiting"

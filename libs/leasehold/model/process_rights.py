@@ -24,6 +24,7 @@ DESCRIBE: Final = "Describe"
 DESCRIBE_CONFIGS: Final = "DescribeConfigs"
 
 ROWS: Final = "rows.*"
+FEEDS: Final = "feed.*"
 ALL_TOPICS: Final = "*"
 NO_GROUP: Final = "leasehold-none"
 """What our consumers name as their group: nobody joins it, and librdkafka looks for its coordinator
@@ -176,13 +177,15 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
     ProcessKind(
         "changefeed",
         "changefeed",
-        reads=("log", "jobs", "changefeed"),
+        reads=("log", "jobs", "changefeed", "feeds", "versions", ROWS),
         writes=(
             *(ROWS, "versions", "versions-history", "jobs", "dead-letter", "changefeed"),
-            "acks",
+            *("acks", FEEDS),
         ),
         besides=(
             Besides((CREATE,), "changefeed"),
+            Besides((CREATE,), "feeds"),
+            Besides((CREATE,), FEEDS),
             Besides((CREATE, DELETE), ROWS),
             Besides((WRITE, DESCRIBE), CHANGEFEED_ID, TRANSACTIONAL_ID),
         ),
@@ -244,6 +247,13 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
         publishes=(REQUESTS,),
         subscribes=(ANSWERS,),
     ),
+    ProcessKind(
+        "feeds",
+        "`leasehold feed`, whoever signals for snapshots",
+        reads=("changefeed",),
+        writes=("feeds",),
+    ),
+    ProcessKind("consumer", "a stream processor that reads feeds", reads=(FEEDS,), consumes=False),
     ProcessKind("audit", "`leasehold audit`", reads=("audit",)),
     ProcessKind(
         "follower",

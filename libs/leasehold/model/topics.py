@@ -52,6 +52,7 @@ RESULTS_RETENTION_MS: Final = _DAY_MS
 CONFLICTS_RETENTION_MS: Final = 30 * _DAY_MS
 DEAD_LETTER_RETENTION_MS: Final = 365 * _DAY_MS
 AUDIT_RETENTION_MS: Final = 365 * _DAY_MS
+FEED_TRANSACTIONS_RETENTION_MS: Final = 7 * _DAY_MS
 TOMBSTONE_RETENTION_MS: Final = 7 * _DAY_MS
 """How long a reader of a compacted topic may be away and still see that a row was deleted."""
 
@@ -173,6 +174,24 @@ class Topics:
         assert table_id >= 0, table_id
         return self._topic(f"rows.{table_id}", ROW_PARTITIONS, _compacted())
 
+    @property
+    def feeds(self) -> Topic:
+        """Orders about feeds, such as `leasehold feed create` and signals for snapshots, kept for
+        ever. The changefeed knows which of them it has carried out."""
+        return self._topic("feeds", 1, _deleted_after(-1))
+
+    def feed(self, name: str, partitions: int, kept_ms: int) -> Topic:
+        """A table's row changes in Debezium's envelope, for any stream processor; partitions and
+        time are those of `leasehold feed create`."""
+        assert name.startswith(f"{self.database}.feed."), name
+        suffix = name.removeprefix(f"{self.database}.")
+        return self._topic(suffix, partitions, _deleted_after(kept_ms))
+
+    @property
+    def feed_transactions(self) -> Topic:
+        """The begin and end of each transaction with events in feeds that take part."""
+        return self._topic("feed.transaction", 1, _deleted_after(FEED_TRANSACTIONS_RETENTION_MS))
+
     def all_static(self) -> tuple[Topic, ...]:
         """Every topic that exists before the first table does; `rows` come and go with tables."""
         return (
@@ -189,6 +208,7 @@ class Topics:
             self.dead_letter,
             self.changefeed,
             self.audit,
+            self.feeds,
         )
 
     @property

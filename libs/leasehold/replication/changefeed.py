@@ -95,10 +95,12 @@ class Step(NamedTuple):
     """What a record publishes. `urgent`: a step of a schema change waits for what is published
     here, and only there: a run over the rows begins with its job's event. Agents hear of versions,
     and who waits for a job of its end, from the master at once (`notices`); a transaction of its
-    own for each of those records costs the broker more than all else of a step."""
+    own for each of those records costs the broker more than all else of a step. `applied`: the
+    record itself, where it counts and decides something."""
 
     publications: tuple[Publication, ...]
     urgent: bool
+    applied: Decisions | None = None
 
 
 START: Final = LogPosition()
@@ -196,7 +198,7 @@ class Changefeed:
             for refusal in record.refusals
             if refusal.disposition is Disposition.DEAD_LETTER
         )
-        return Step(tuple(publications), urgent)
+        return Step(tuple(publications), urgent, record)
 
     def _catalog(self, commit: Commit, lsn: int, publications: list[Publication]) -> bool:
         """Append version and job events of one commit; return whether a step may wait for them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from leasehold.settings.setting import integer, setting
 
@@ -28,4 +29,11 @@ class ChangefeedSettings:
         "how often the position is stored while nothing is published",
         default=1_000,
         parse=integer(10, 600_000, "milliseconds"),
+    )
+    rows: Path | None = setting(
+        "LEASEHOLD_CHANGEFEED_ROWS",
+        "file for the rows of tables that have feeds; without it one that goes with the process,"
+        " which each start fills anew from the rows topics",
+        default=None,
+        parse=Path,
     )

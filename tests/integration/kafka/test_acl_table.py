@@ -25,8 +25,10 @@ from infra.ports import LOOPBACK, Ports, find_free_port
 from leasehold import ChangeProducer, Subscriber
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.writer import TopicWriter
+from leasehold.admin.feeds import Feeds
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.check import EVERY_TABLE
+from leasehold.events.debezium.definition import Definition
 from leasehold.model.topics import Topics
 from leasehold.replica.barrier import ask_check
 from leasehold.settings.client import ClientSettings
@@ -44,6 +46,7 @@ KINDS: Final[Mapping[str, str]] = {
     "reader": "subscriber",
     "watcher": "status",
     "check": "check",
+    "orderer": "feeds",
 }
 """User → the kind of process that the table gives rights to."""
 SERVICES: Final = {"m1": "m", "r1": "node", "changefeed": "feed"}
@@ -153,7 +156,16 @@ def test_the_documented_rights_are_enough(
             checked = ask_check(checker, EVERY_TABLE)
             reports = 2 * 2  # of each node, on the table and on roles
             assert watch.wait_for(lambda view: len(view.checks.get(checked, ())) == reports, SOON_S)
+        feed = Feeds(as_user(cluster, "orderer", guarded_port))
+        fed = feed.create(Definition(table="public.t", transactions=True), SOON_S)
+        assert fed["status"] == "on", fed
+        sql.execute("insert into t (id) values (2)")
         sql.execute("drop table t")
+        until(
+            lambda: feed.states()["public.t"]["status"] == "ended",
+            "the end of the feed",
+            seen=lambda: str(feed.states()),
+        )
     with ClusterWatch(as_user(cluster, "watcher", guarded_port)) as watch:
         assert watch.wait_for(lambda view: {"m1", "r1"} <= view.nodes.keys(), SOON_S)
         assert not watch.view.unreachable

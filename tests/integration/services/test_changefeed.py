@@ -6,13 +6,9 @@ output chooses, and a `read_committed` reader that compares the whole of what wa
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -22,12 +18,12 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold.adapters.codec.published import restore_image
-from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key, row_key
+from leasehold.adapters.codec.records import restore_row_key, row_key
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.adapters.kafka.transaction import Fenced, TransactionWriter
 from leasehold.adapters.kafka.whole_topic import read_compacted
-from leasehold.adapters.kafka.writer import BY_KEY, log_writer
+from leasehold.adapters.kafka.writer import BY_KEY
 from leasehold.catalog.job import Phase, Status
 from leasehold.changefeed.publisher import Publisher
 from leasehold.model.errors import BusUnavailable
@@ -46,12 +42,19 @@ from leasehold.model.records.log import (
 from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
+from tests.support.changefeed.changefeed_process import (
+    CODEC,
+    DEADLINE_S,
+    append,
+    changefeed,
+    has_stored,
+    published,
+    stored_position,
+    wait_until,
+)
 from tests.support.changefeed.made_log import MadeLog, job
 from tests.support.cluster.secure_suite import access_of
 
-ROOT = Path(__file__).resolve().parents[3]
-CODEC = MessagePackCodec()
-DEADLINE_S = 60.0
 KILLS = 7
 
 
@@ -63,64 +66,6 @@ def settings(kafka: KafkaSettings) -> KafkaSettings:
 @pytest.fixture
 def access(servers: LocalCluster, database: str) -> dict[str, str]:
     return access_of(servers, "changefeed", database)
-
-
-@contextmanager
-def changefeed(access: Mapping[str, str], topics: Topics, folder: Path) -> Iterator[Any]:
-    """A changefeed process; killed without notice at the end of the block."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'libs'}",
-        **access,
-        "LEASEHOLD_READY_FILE": str(folder / "ready"),
-        # Small transactions, so that there are many places to die in.
-        "LEASEHOLD_CHANGEFEED_MESSAGES_MAX": "50",
-        "LEASEHOLD_CHANGEFEED_LINGER_MS": "5",
-        "LEASEHOLD_CHANGEFEED_POSITION_EVERY_MS": "20",
-    }
-    with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "services.changefeed.main"],
-            env=environment,
-            cwd=ROOT,
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-
-
-def wait_until(what: Callable[[], bool], process: Any, folder: Path) -> None:
-    give_up = time.monotonic() + DEADLINE_S
-    while not what():
-        assert process.poll() is None, (folder / "log").read_text()
-        assert time.monotonic() < give_up, (folder / "log").read_text()
-
-
-def append(settings: KafkaSettings, topics: Topics, log: MadeLog, first: int = 0) -> None:
-    writer = log_writer(settings, "test-log", 30_000)
-    for data, _ in log.records[first:]:
-        while True:
-            try:
-                writer.send(topics.log.name, 0, None, data)
-                break
-            except BusUnavailable:
-                writer.deliveries(0.1)
-    assert writer.close(DEADLINE_S) == 0
-
-
-def stored_position(settings: KafkaSettings, topics: Topics) -> LogPosition:
-    stored = read_compacted(settings, "test", topics.changefeed.name)
-    if not stored:
-        return LogPosition()
-    return CODEC.decode_as(LogPosition, stored[b"position"])
-
-
-def has_stored(settings: KafkaSettings, topics: Topics, log: MadeLog) -> bool:
-    return stored_position(settings, topics).offset >= len(log.records)
 
 
 def rows_written(ends: TopicReader, topics: Topics) -> int:
@@ -135,23 +80,6 @@ def rows_written(ends: TopicReader, topics: Topics) -> int:
 
 def has_written(ends: TopicReader, topics: Topics, enough: int, log: MadeLog) -> bool:
     return rows_written(ends, topics) >= min(enough, len(log.rows))
-
-
-def published(settings: KafkaSettings, *names: str) -> list[Record]:
-    """Every committed record of these topics, by topic, partition and offset."""
-    reader = TopicReader(settings, "test-all", read_committed=True, tell_ends=True)
-    wanted = 0
-    for name in names:
-        for partition in range(reader.partitions(name)):
-            reader.start(name, partition, 0)
-            wanted += 1
-    records: list[Record] = []
-    give_up = time.monotonic() + DEADLINE_S
-    while len(reader.ended) < wanted:
-        assert time.monotonic() < give_up
-        records += reader.read(1000, 0.1)
-    reader.close()
-    return sorted(records, key=lambda r: (names.index(r.topic), r.partition, r.offset))
 
 
 def by_key(rows: list[Any]) -> dict[Any, list[Any]]:

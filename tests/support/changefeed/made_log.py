@@ -145,6 +145,10 @@ class MadeLog:
             made.append(self.commit(changes))
         self.decide(tuple(made))
 
+    def forget_rows(self) -> None:
+        """Go on after a truncation."""
+        self._genids.clear()
+
     def refuse(self, disposition: Disposition) -> Refusal:
         refusal = Refusal(
             request_id(len(self.records), b"refused..."),

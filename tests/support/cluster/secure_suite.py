@@ -33,11 +33,13 @@ SUBSCRIBERS: Final = "subscribers"
 FOLLOWERS: Final = "followers"
 WATCHERS: Final = "dashboard"
 READERS: Final = "readers"
+CONSUMERS: Final = "consumers"
 USERS: Final[Mapping[str, Sequence[str]]] = {
     **users.USERS,
     SUBSCRIBERS: ("subscriber",),
     FOLLOWERS: ("follower",),
     READERS: ("operator", "check", "audit", "producer", "subscriber", "replicant", "follower"),
+    CONSUMERS: ("consumer",),
 }
 CLIENTS: Final[Mapping[str, Sequence[str]]] = {
     PRODUCERS: ("setup", "producer", "requester", "one", "two", "writer", "off"),
@@ -48,6 +50,7 @@ CLIENTS: Final[Mapping[str, Sequence[str]]] = {
     SUBSCRIBERS: ("late", "follower", "subscriber"),
     FOLLOWERS: ("plain_follower", "faust_follower"),
     READERS: ("reader", "pricing"),
+    CONSUMERS: ("consumer",),
     WATCHERS: ("watcher",),
 }
 """By user, what tests call the processes that come as it. All others are the operator's."""

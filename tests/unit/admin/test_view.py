@@ -234,6 +234,15 @@ def test_how_far_a_changefeed_is_behind_is_counted_in_records_of_the_log() -> No
     assert report(view, NOW)["changefeed"]["lag_records"] == 6
 
 
+def test_a_changefeed_says_how_its_feeds_are() -> None:
+    told = (("public.t", "failed", "a column is gone"), ("public.u", "on", ""))
+    view = seen(ChangefeedReport(NOW, 40, 9, told))
+    assert report(view, NOW)["changefeed"]["feeds"] == [
+        {"table": "public.t", "status": "failed", "words": "a column is gone"},
+        {"table": "public.u", "status": "on", "words": ""},
+    ]
+
+
 def test_spark_says_why_it_retries_nothing() -> None:
     view = seen(SparkReport(NOW, "no checkpoint"))
     assert spark_troubles(view, NOW) == [

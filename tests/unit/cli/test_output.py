@@ -183,6 +183,12 @@ def log(**changes: Any) -> dict[str, Any]:
     }
 
 
+FEEDS = [
+    {"table": "public.a", "status": status, "words": ""} for status in ("on", "ended", "refused")
+]
+FAILED_FEED = {"table": "public.t", "status": "failed", "words": "column n is gone"}
+
+
 def told(**changes: Any) -> dict[str, Any]:
     return {
         "now_us": NOW_US,
@@ -192,7 +198,7 @@ def told(**changes: Any) -> dict[str, Any]:
                    "lag_records": 0}],
         "ledger": {"state": "ready"},
         "spark": {"silent": False, "heard_ms": 100, "trouble": ""},
-        "changefeed": {"silent": False, "heard_ms": 100, "lsn": 7},
+        "changefeed": {"silent": False, "heard_ms": 100, "lsn": 7, "feeds": FEEDS},
         "jobs": [{"status": "running", "ended_us": None, "spark_fails": ""}],
         **changes,
     }  # fmt: skip
@@ -214,7 +220,14 @@ def told(**changes: Any) -> dict[str, Any]:
         ({"ledger": {"state": "grace"}}, "ledger is grace"),
         ({"spark": {"silent": True, "heard_ms": 9_000, "trouble": ""}}, "Spark is silent"),
         ({"spark": {"silent": False, "heard_ms": 9, "trouble": "no rows"}}, "does not retry"),
-        ({"changefeed": {"silent": True, "heard_ms": 9_000, "lsn": 7}}, "stop at LSN 7"),
+        (
+            {"changefeed": {"silent": True, "heard_ms": 9_000, "lsn": 7, "feeds": []}},
+            "stop at LSN 7",
+        ),
+        (
+            {"changefeed": {"silent": False, "heard_ms": 9, "lsn": 7, "feeds": [FAILED_FEED]}},
+            "the feed of public.t has failed (leasehold feed list): column n is gone",
+        ),
         ({"jobs": [failed()]}, "job 7"),
         (
             {"nodes": [{"node": "r9", "role": "replicant", "coherency": "silent", "for_ms": 5,

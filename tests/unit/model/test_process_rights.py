@@ -29,11 +29,13 @@ from leasehold.model.topics import Topics
 SCRIPT: Final = Path(leasehold.adapters.redis.ledger.__file__).with_name("ledger.lua")
 NAMED: Final = {topic.name.partition(".")[2] for topic in Topics("demo").all_static()}
 
+OF_TABLES: Final = {"rows.*", "feed.*"}
+
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_each_right_is_on_a_topic_that_there_is(kind: ProcessKind) -> None:
     names = {*kind.reads, *kind.writes, *(b.name for b in kind.besides if b.resource == TOPIC)}
-    assert names <= NAMED | {"rows.*", "*"}
+    assert names <= NAMED | OF_TABLES | {"*"}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -49,8 +51,8 @@ def test_a_right_comes_back_from_the_broker_s_entry(kind: ProcessKind) -> None:
 
 
 def test_every_topic_is_read_and_written_by_somebody() -> None:
-    assert {name for kind in KINDS for name in kind.writes} == NAMED | {"rows.*"}
-    assert {name for kind in KINDS for name in kind.reads} == NAMED | {"rows.*"}
+    assert {name for kind in KINDS for name in kind.writes} == NAMED | OF_TABLES
+    assert {name for kind in KINDS for name in kind.reads} == NAMED | OF_TABLES
 
 
 def test_the_ledger_s_commands_are_those_of_its_script() -> None:

@@ -25,6 +25,7 @@ def test_names_and_partitions_are_those_of_the_protocol() -> None:
         "air.dead-letter": 1,
         "air.changefeed": 1,
         "air.audit": 1,
+        "air.feeds": 1,
     }
 
 

@@ -36,6 +36,7 @@ from leasehold.model.ids import DIGEST_BYTES
 from leasehold.model.keys import IntKeys
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.jobs import ChangefeedReport
 from leasehold.model.records.log import (
     Attempt,
     Backfill,
@@ -88,6 +89,8 @@ _DEAD_LETTER_HEAD: Final = DeadLetter._fields.index("principal")
 _CLAIM_TAG: Final = TAG_BY_CLASS[Claim]
 _POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
 _ACK_TAG: Final = TAG_BY_CLASS[Ack]
+_REPORT_TAG: Final = TAG_BY_CLASS[ChangefeedReport]
+_REPORT_HEAD: Final = ChangefeedReport._fields.index("feeds")
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
 _BACKFILL_FIELDS: Final = len(Backfill._fields)
 _BACKFILL_HEAD: Final = Backfill._fields.index("span")
@@ -130,6 +133,8 @@ class MessagePackCodec:
             return _packed((FORMAT, tag, *_written(record, _DEAD_LETTER_HEAD)))
         if tag == _ACK_TAG:
             return _packed((FORMAT, tag, *_written(record, _ACK_HEAD)))
+        if tag == _REPORT_TAG:
+            return _packed((FORMAT, tag, *_written(record, _REPORT_HEAD)))
         return _packed((FORMAT, tag, *record))
 
     def pack_commit(self, commit: Commit) -> bytes:

@@ -132,7 +132,7 @@ class TransactionWriter:
         self,
         topic: str,
         partition: int,
-        key: bytes,
+        key: bytes | None,
         value: bytes | None,
         headers: Headers = (),
     ) -> None:

@@ -42,11 +42,13 @@ class SparkReport(NamedTuple):
 
 class ChangefeedReport(NamedTuple):
     """The changefeed is at work: on `jobs`, under key `changefeed`, every few seconds, in the
-    transaction that publishes the log up to `offset`, whether there was anything new or not."""
+    transaction that publishes the log up to `offset`, whether there was anything new or not.
+    `feeds`: name, status and words of each feed of a table."""
 
     sent_us: int
     offset: int
     lsn: int
+    feeds: tuple[tuple[str, str, str], ...] = ()
 
 
 class Chunk(NamedTuple):

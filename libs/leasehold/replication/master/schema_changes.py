@@ -47,6 +47,7 @@ from leasehold.schema_change.plan.answers import answers_for, join_answers
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.joined_alterations import join_alterations
 from leasehold.schema_change.plan.plan import NO_CONTEXT, plan
+from leasehold.schema_change.plan.reader_changes import reader_changes
 from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
@@ -149,9 +150,9 @@ class SchemaChanges:
                 " statements and without rows"
             )
         in_place = self.all_know(CHANGES_IN_PLACE, now.mono_ns)
-        return Decision((), {"plan": self._explained(statement, in_place)}, self._catalog)
+        return Decision((), self._explained(statement, in_place), self._catalog)
 
-    def _explained(self, statement: Explain, in_place: bool) -> list[dict[str, Any]]:
+    def _explained(self, statement: Explain, in_place: bool) -> dict[str, Any]:
         planned: list[Plan] = [plan(statement.change, self._catalog, in_place=in_place)]
         if isinstance(statement.change, CreateSequence):
             # With OWNED BY it is made at once, and a job of its owner's table follows.
@@ -160,10 +161,14 @@ class SchemaChanges:
             planned += map(JobPlan, script.jobs.values())
         pace = measure_pace(self._catalog.jobs.values())
         steps: list[dict[str, Any]] = []
+        readers: list[dict[str, Any]] = []
         for each in planned:
-            rows = self._rows_about(each.job.table_id) if isinstance(each, JobPlan) else -1
+            rows = -1
+            if isinstance(each, JobPlan):
+                rows = self._rows_about(each.job.table_id)
+                readers += (c.to_wire() for c in reader_changes(each.job, self._catalog))
             steps += (step.to_wire() for step in explain(each, rows, pace))
-        return steps
+        return {"plan": steps, "readers": readers}
 
     def _context(self, request_id: bytes, now: Now) -> CommitContext:
         """Return as of when rows that are there get a default that changes from call to call."""

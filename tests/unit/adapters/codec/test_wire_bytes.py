@@ -33,7 +33,7 @@ DIGESTS = {
     "DeadLetter": "a3ac98dd285fc751",
     "RowsTruncated": "bf4a639de5871ab1",
     "SparkReport": "e3152bdc8f028b70",
-    "ChangefeedReport": "11c3d338244e37f6",
+    "ChangefeedReport": "6c3cc6b5c56cfee0",
     "RowLeftOut": "1a961d95df9dc27b",
     "Chunk": "727bc8d3102827ec",
     "ChunksEnd": "d42da2d916430e81",

@@ -1,0 +1,90 @@
+"""The messages of feeds: an event's rows in their form at once, its bytes when they are sent.
+
+What can't be told is found before anything of the transaction is sent, so that a transaction that
+is sent again has the same messages.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from leasehold.adapters.codec.records import row_key
+from leasehold.adapters.kafka.writer import BY_KEY
+from leasehold.events.debezium.envelope import MESSAGE_BYTES_MAX, begin_message, end_message
+from leasehold.replication.feed_state import FAILED
+from leasehold.replication.table_feeds import RowTold, Told, TransactionTold
+
+KEY_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
+LOG: Final = logging.getLogger("leasehold.changefeed")
+
+
+class FeedMessage(NamedTuple):
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    partition: int = BY_KEY
+
+
+class PreparedRow(NamedTuple):
+    """An event with its rows as they are told."""
+
+    told: RowTold
+    key: bytes | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+Prepared: TypeAlias = PreparedRow | TransactionTold
+
+
+def prepare(told: Told) -> Prepared | None:
+    """Return an event as it will be sent; None where its feed has failed. A row that has no form,
+    or whose key no message has room for, ends its feed: one that went on without it would be wrong
+    for ever."""
+    if isinstance(told, TransactionTold):
+        return told
+    feed, form = told.feed, told.form
+    if feed.status == FAILED:
+        return None
+    try:
+        key = form.key(told.key) if told.key else None
+        if key is not None and len(key) > KEY_BYTES_MAX:
+            feed.fail(f"the key of row {told.key!r:.100} has {len(key)} bytes")
+            return None
+        before, after = form.row(told.key, told.before), form.row(told.key, told.after)
+    except Exception as error:
+        LOG.exception("the feed %s can't tell of row %.200r, and ends", feed.name, told.key)
+        feed.fail(f"row {told.key!r:.100} can't be told ({type(error).__name__}): {error!s:.200}")
+        return None
+    return PreparedRow(told, key, before, after)
+
+
+def messages_of(
+    prepared: Prepared, partitions: Mapping[str, int], transactions: str, now_us: int
+) -> Iterator[FeedMessage]:
+    """Yield the messages of an event. `partitions`: how many each topic of a feed has;
+    `transactions` is the topic of transactions."""
+    if isinstance(prepared, TransactionTold):
+        of = prepared.transaction, prepared.commit_us
+        counts = prepared.counts
+        yield FeedMessage(
+            transactions, *(end_message(*of, counts) if counts else begin_message(*of))
+        )
+        return
+    told, key, before, after = prepared
+    definition, topic = told.feed.definition, told.form.topic
+    about = told.source, told.block, now_us
+    value = told.form.value(told.op, before, after, *about, len(key or b""))
+    if told.op == "t":  # on each partition: none of its rows is there any more
+        for partition in range(partitions[topic]):
+            yield FeedMessage(topic, None, value, partition)
+        return
+    partition = BY_KEY
+    if key is None:  # what happens to a row stays in its order all the same
+        partition = zlib.crc32(row_key(told.key)) % partitions[topic]
+    yield FeedMessage(topic, key, value, partition)
+    if told.op == "d" and definition.tombstones and key is not None:
+        yield FeedMessage(topic, key, None, partition)

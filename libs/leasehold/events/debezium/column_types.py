@@ -1,0 +1,193 @@
+"""How the value of a column looks in a feed: the field's schema of Kafka Connect, and the value.
+
+It is what Debezium's connector for PostgreSQL gives with `time.precision.mode=adaptive`,
+`binary.handling.mode=bytes` and the `decimal.handling.mode` that the feed says. Binary values are
+Base64, as Connect's JSON converter has them. A type that has no line here is its text.
+
+JSON has no number that is none, or infinite. Connect's converter writes them as texts, as everybody
+does, and reads such a text as 0.0. So beside a schema, which is for it, they are null.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from leasehold.values.arrays import elements_of
+from leasehold.values.dates import utc_of
+from leasehold.values.doubles import number_of
+from leasehold.values.numeric import decimal_of, text_of
+from leasehold.values.text_io import double_text, to_text
+from leasehold.values.types import Type, element_of
+
+Schema = Mapping[str, Any]
+NOT_THERE: Final = "__debezium_unavailable_value"
+"""What stands for a long value where the message has no room, as Debezium has it for one that its
+server does not send."""
+NOT_THERE_BYTES: Final = b64encode(NOT_THERE.encode()).decode()
+
+
+class Decimals(StrEnum):
+    """The forms of a numeric: Debezium's `decimal.handling.mode`."""
+
+    STRING = "string"
+    PRECISE = "precise"
+    DOUBLE = "double"
+
+
+class ColumnForm(NamedTuple):
+    """The form of a type's values. `schema`: of the field, without its name and `optional`.
+    `convert`: a storage value (not NULL) → what JSON has; None: itself. `long`: there may be values
+    that no message has room for, which become `left_out` then. `may_lack`: some values have no
+    form, or give way, and are null."""
+
+    schema: Schema
+    convert: Callable[[Any], Any] | None = None
+    long: bool = False
+    left_out: Any = None
+    may_lack: bool = False
+
+
+def _named(kind: str, name: str) -> Schema:
+    return {"type": kind, "name": name, "version": 1}
+
+
+def _double(value: Any) -> Any:
+    number = number_of(value)
+    return number if math.isfinite(number) else double_text(number)
+
+
+def _base64(value: Any) -> str:
+    return b64encode(value).decode()
+
+
+def _zoned(value: int) -> str:
+    text = utc_of(value).isoformat(timespec="microseconds")
+    return f"{text.removesuffix('+00:00')}Z"
+
+
+_FORMS: Final[Mapping[str, ColumnForm]] = {
+    "smallint": ColumnForm({"type": "int16"}),
+    "integer": ColumnForm({"type": "int32"}),
+    "bigint": ColumnForm({"type": "int64"}),
+    "boolean": ColumnForm({"type": "boolean"}, bool),
+    "double precision": ColumnForm({"type": "double"}, _double),
+    "text": ColumnForm({"type": "string"}, None, True, NOT_THERE),
+    "varchar": ColumnForm({"type": "string"}, None, True, NOT_THERE),
+    "bytea": ColumnForm({"type": "bytes"}, _base64, True, NOT_THERE_BYTES),
+    "date": ColumnForm(_named("int32", "io.debezium.time.Date")),
+    "timestamp": ColumnForm(_named("int64", "io.debezium.time.MicroTimestamp")),
+    "timestamptz": ColumnForm(_named("string", "io.debezium.time.ZonedTimestamp"), _zoned),
+    "uuid": ColumnForm(_named("string", "io.debezium.data.Uuid")),
+    "jsonb": ColumnForm(_named("string", "io.debezium.data.Json"), None, True, NOT_THERE),
+}
+
+
+def form_of(kind: Type, decimals: Decimals, *, schemas: bool = False) -> ColumnForm:
+    """Return the form of a type's values in a feed; `schemas`: of messages with their schema."""
+    form = _form_of(kind, decimals, schemas)
+    if schemas and form.schema["type"] == "double":
+        convert = form.convert
+        assert convert is not None
+        return form._replace(convert=lambda value: _finite(convert(value)), may_lack=True)
+    return form
+
+
+def _finite(number: Any) -> float | None:
+    return number if isinstance(number, float) else None
+
+
+def _form_of(kind: Type, decimals: Decimals, schemas: bool) -> ColumnForm:
+    found = _FORMS.get(kind.name)
+    if found is not None:
+        return found
+    if kind.name == "numeric":
+        return _numeric(kind, decimals)
+    if kind.name == "char":
+        length = kind.length or 1
+        return _text(lambda value: str(value).ljust(length))
+    element = element_of(kind)
+    if element is not None:
+        return _array(form_of(element, decimals, schemas=schemas))
+    return _text(lambda value: to_text(kind, value))
+
+
+def _text(convert: Callable[[Any], str]) -> ColumnForm:
+    return ColumnForm({"type": "string"}, convert, True, NOT_THERE)
+
+
+def _array(element: ColumnForm) -> ColumnForm:
+    convert = element.convert
+
+    def converted(value: Any) -> list[Any]:
+        found = elements_of(value)
+        if convert is None:
+            return found
+        return [None if each is None else convert(each) for each in found]
+
+    schema = {"type": "array", "items": {**element.schema, "optional": True}}
+    if element.left_out is not None:
+        return ColumnForm(schema, converted, True, [element.left_out], element.may_lack)
+    return ColumnForm(schema, converted, True, None, True)
+
+
+def _numeric(kind: Type, decimals: Decimals) -> ColumnForm:
+    if decimals is Decimals.STRING:
+        return _text(text_of)
+    if decimals is Decimals.DOUBLE:
+        return ColumnForm({"type": "double"}, _nearest_double)
+    if kind.scale is not None:
+        name = "org.apache.kafka.connect.data.Decimal"
+        scale = max(
+            kind.scale, 0
+        )  # one below 0 rounds before the point, and has no digit behind it
+        parameters = {"scale": str(scale), "connect.decimal.precision": str(kind.precision)}
+        schema = {**_named("bytes", name), "parameters": parameters}
+        return ColumnForm(schema, lambda value: _unscaled(value, scale), True, None, True)
+    fields = (
+        {"type": "int32", "optional": False, "field": "scale"},
+        {"type": "bytes", "optional": False, "field": "value"},
+    )
+    schema = {**_named("struct", "io.debezium.data.VariableScaleDecimal"), "fields": list(fields)}
+    return ColumnForm(schema, _with_scale, True, None, True)
+
+
+def _nearest_double(value: str) -> Any:
+    number = float(decimal_of(value))
+    return number if math.isfinite(number) else double_text(number)
+
+
+def _unscaled(value: str, scale: int) -> str | None:
+    """Return a number without its point, in two's complement; NaN and infinity have no form."""
+    number = decimal_of(value)
+    if not number.is_finite():
+        return None
+    parts = number.as_tuple()
+    zeros = int(parts.exponent) + scale
+    return _complement(_whole(parts) * 10**zeros) if zeros >= 0 else None
+
+
+def _with_scale(value: str) -> dict[str, Any] | None:
+    number = decimal_of(value)
+    if not number.is_finite():
+        return None
+    parts = number.as_tuple()
+    return {"scale": -int(parts.exponent), "value": _complement(_whole(parts))}
+
+
+def _whole(parts: Any) -> int:
+    # ⚠ Python takes no text of more than 4,300 digits as an int.
+    whole = 0
+    for begin in range(0, len(parts.digits), 1_000):
+        some = parts.digits[begin : begin + 1_000]
+        whole = whole * 10 ** len(some) + int("".join(map(str, some)))
+    return -whole if parts.sign else whole
+
+
+def _complement(whole: int) -> str:
+    """Return a whole number as the bytes of Java's BigInteger, in Base64."""
+    size = (whole + (whole < 0)).bit_length() // 8 + 1
+    return b64encode(whole.to_bytes(size, "big", signed=True)).decode()

@@ -1,0 +1,293 @@
+"""Feeds of tables: what of the log each of them tells, with the row before. Pure.
+
+A feed begins between two records of the log, with the rows as they are there; from then on each
+record gives its events, in the order of commits and, within one, of its changes. The same log gives
+the same events whatever the batches, as long as `FedRows` has the rows as of the record before.
+A feed is of a table id: it goes on through a new name of the table or of a column, through another
+type and another primary key (where rows and name go over to another id), and ends with its table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.states import State
+from leasehold.events.debezium.envelope import Block, Image, Source, TableForm
+from leasehold.model.keys import Key
+from leasehold.model.records.events import RowImage
+from leasehold.model.records.log import (
+    Commit,
+    Decisions,
+    DescriptorWrite,
+    RowChange,
+    TableTruncated,
+)
+from leasehold.replication.feed_state import Feed
+
+SNAPSHOT_ROWS: Final = 1_000
+"""Told at a time; between them stands what the log brings."""
+
+
+class FedRows(Protocol):
+    """The rows of the tables that have feeds, as of the last record that was followed."""
+
+    def get(self, table_id: int, key: Key) -> Image | None: ...
+
+    def put(self, image: RowImage) -> None: ...
+
+    def remove(self, table_id: int, key: Key) -> None: ...
+
+    def clear(self, table_id: int) -> None:
+        """Remove all rows of a table."""
+        ...
+
+    def after(self, table_id: int, place: bytes, rows_max: int) -> Sequence[tuple[bytes, Image]]:
+        """Return the next rows behind a place, "" = from the first on, each with its own; few where
+        they are large, none where there is none."""
+        ...
+
+
+class RowTold(NamedTuple):
+    """An event of a feed: op is c, u, d, r or t (every row is gone; no key). `form`: that of the
+    table's version at the event."""
+
+    feed: Feed
+    form: TableForm
+    op: str
+    key: Key
+    before: Image | None
+    after: Image | None
+    source: Source
+    block: Block | None = None
+
+
+class TransactionTold(NamedTuple):
+    """The begin of a transaction, or its end, with how many events there were of each table."""
+
+    transaction: str
+    commit_us: int
+    counts: Mapping[str, int] | None
+
+
+Told: TypeAlias = RowTold | TransactionTold
+
+
+class TableFeeds:
+    """All feeds of a database. `feeds`: by name, ended ones among them until they are dropped."""
+
+    def __init__(
+        self, rows: FedRows, feeds: Iterable[Feed] = (), tables: Iterable[Descriptor] = ()
+    ) -> None:
+        """Go on with `feeds`; `tables` has the newest version of every table of theirs."""
+        self._rows = rows
+        self.feeds = {feed.name: feed for feed in feeds}
+        self._tables: dict[int, Descriptor] = {}
+        self._by_table: dict[int, list[Feed]] = {}
+        self._index()
+        # One that takes over from another may come before it.
+        for table in sorted(tables, key=lambda table: table.table_id):
+            if self._concerns(table):
+                self._tables[table.table_id] = table
+        for feed in self._on():
+            known = self._tables.get(feed.table_id)
+            if known is None:
+                feed.end("nothing is known of its table any more")
+            else:
+                feed.adapt(known)
+        self._index()
+
+    @property
+    def tables(self) -> tuple[int, ...]:
+        """The ids of all tables whose rows are kept, those among them that are to take over."""
+        return tuple(self._tables)
+
+    def add(self, feed: Feed, table: Descriptor) -> None:
+        """Take a new feed; FedRows has its table's rows."""
+        self.feeds[feed.name] = feed
+        self._tables[table.table_id] = table
+        self._index()
+
+    def drop(self, name: str) -> None:
+        """Forget a feed, and the rows that nobody else needs."""
+        self.feeds.pop(name, None)
+        self._forget_tables()
+
+    def follow(self, record: Decisions, offset: int) -> list[Told]:
+        """Return the events of a record that counts. `offset`: its place in the log."""
+        told: list[Told] = []
+        if not self._tables:
+            return told
+        for lsn, commit in enumerate(record.commits, record.first_lsn):
+            events = list(self._events_of(commit, lsn, offset))
+            told += _with_marks(events, commit, f"{lsn}:{offset}")
+            told += self._take_versions(commit, lsn, offset)
+        return told
+
+    def snapshot(self, lsn: int, offset: int) -> list[Told]:
+        """Return the next rows of a snapshot that is under way, none where there is none. They are
+        as of the record before `offset`, the commit `lsn`."""
+        for feed in self._on():
+            if feed.snapshot is not None:
+                return list(self._snapshot_of(feed, lsn, offset))
+        return []
+
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether a snapshot is under way."""
+        return any(feed.snapshot is not None for feed in self._on())
+
+    def _snapshot_of(self, feed: Feed, lsn: int, offset: int) -> Iterator[Told]:
+        snapshot = feed.snapshot
+        assert snapshot is not None, feed.name
+        found = self._rows.after(feed.table_id, snapshot.place, SNAPSHOT_ROWS)
+        last = not found or not self._rows.after(feed.table_id, found[-1][0], 1)
+        shown = [(place, image) for place, image in found if feed.shows(image)]
+        for number, (_, image) in enumerate(shown, 1):
+            word = "incremental" if snapshot.on_demand else "true"
+            if last and number == len(shown) and not snapshot.on_demand:
+                word = "last"
+            source = Source(
+                lsn,
+                snapshot.rows + number,
+                max(offset - 1, 0),
+                image.commit_us,
+                b"",
+                feed.form.descriptor.version,
+                word,
+            )
+            yield RowTold(feed, feed.form, "r", image.key, None, image, source)
+        feed.snapshot_went_on(found[-1][0] if found else b"", len(shown), last=last)
+
+    def _events_of(self, commit: Commit, lsn: int, offset: int) -> Iterator[RowTold]:
+        number = 0
+
+        def source(feed: Feed) -> Source:
+            version = feed.form.descriptor.version
+            return Source(lsn, number, offset, commit.commit_us, commit.request_id, version)
+
+        for write in commit.catalog:
+            if isinstance(write, TableTruncated) and write.table_id in self._tables:
+                self._rows.clear(write.table_id)
+                for feed in self._by_table.get(write.table_id, ()):
+                    number += 1
+                    yield RowTold(feed, feed.form, "t", (), None, None, source(feed))
+        for key, before, after, shown in self._rows_of(commit, lsn):
+            image = before or after
+            assert image is not None, key
+            for feed in self._by_table.get(image.table_id, ()):
+                event = feed.event_of(before, after, shown=shown)
+                if event is not None:
+                    number += 1
+                    yield RowTold(feed, feed.form, event.op, key, *event[1:], source(feed))
+
+    def _rows_of(
+        self, commit: Commit, lsn: int
+    ) -> Iterator[tuple[Key, Image | None, Image | None, bool]]:
+        """Yield each row of these tables that changes, with its images before and after, and
+        whether that is an event whatever they show."""
+        for change in commit.changes:
+            if change.table_id not in self._tables:
+                continue
+            before = self._rows.get(change.table_id, change.key)
+            after = _image_of(change, lsn, commit.commit_us)
+            if after is not None:
+                self._rows.put(after)
+            elif before is not None:
+                self._rows.remove(change.table_id, change.key)
+            if before is not None or after is not None:
+                yield change.key, before, after, bool(change.locks) or after is None
+        for backfill in commit.backfills:
+            if backfill.table_id not in self._tables:
+                continue
+            for key, values in zip(backfill.keys, backfill.images, strict=False):
+                before = self._rows.get(backfill.table_id, key)
+                at = lsn, backfill.version, commit.commit_us
+                after = RowImage(backfill.table_id, key, {}, *at, values)
+                self._rows.put(after)
+                yield key, before, after, False
+
+    def _take_versions(self, commit: Commit, lsn: int, offset: int) -> list[RowTold]:
+        """Take what the commit makes of these tables, and those that are to take over from them.
+        Rows that have another key from here on are told anew, behind an event that all are gone:
+        nobody can tell which of them were under which key."""
+        told: list[RowTold] = []
+        changed: list[Descriptor] = []
+        for write in commit.catalog:
+            if not isinstance(write, DescriptorWrite):
+                continue
+            named = {write.table_id, write.body.get("twin", 0), write.body.get("former", 0)}
+            if named.isdisjoint(self._tables):
+                continue
+            table = from_wire(write.body)
+            self._tables[table.table_id] = table
+            changed.append(table)
+        if not changed:
+            return told
+        heirs = {table.former: table for table in changed if table.former and _is_public(table)}
+        for feed in self._on():
+            table = self._tables[feed.table_id]
+            if not _is_public(table):
+                heir = heirs.get(feed.table_id)
+                if heir is None:
+                    feed.end(f"table {table.name} was dropped")
+                    continue
+                feed.adapt(heir)
+                if feed.is_on:
+                    feed.start_snapshot()
+                    at = offset, commit.commit_us, commit.request_id, heir.version
+                    source = Source(lsn, len(told) + 1, *at)
+                    told.append(RowTold(feed, feed.form, "t", (), None, None, source))
+            else:
+                feed.adapt(table)
+        self._forget_tables()
+        return told
+
+    def _forget_tables(self) -> None:
+        self._index()
+        needed = {table_id for table_id, table in self._tables.items() if self._concerns(table)}
+        for table_id in self._tables.keys() - needed:
+            del self._tables[table_id]
+            self._rows.clear(table_id)
+
+    def _concerns(self, table: Descriptor) -> bool:
+        """Whether a feed is of this table, or of one whose rows it is about to take over."""
+        return table.table_id in self._by_table or table.mirror in self._by_table
+
+    def _index(self) -> None:
+        self._by_table = {}
+        for feed in self._on():
+            self._by_table.setdefault(feed.table_id, []).append(feed)
+
+    def _on(self) -> Iterator[Feed]:
+        return (feed for feed in list(self.feeds.values()) if feed.is_on)
+
+
+def _is_public(table: Descriptor) -> bool:
+    return table.state is State.PUBLIC
+
+
+def _image_of(change: RowChange, lsn: int, commit_us: int) -> RowImage | None:
+    if change.image is None:
+        return None
+    at = lsn, change.version, commit_us
+    return RowImage(change.table_id, change.key, {}, *at, change.image)
+
+
+def _with_marks(events: Sequence[RowTold], commit: Commit, transaction: str) -> list[Told]:
+    """Return the events of a commit between its begin and its end, where a feed takes part."""
+    counts: dict[str, int] = {}
+    told: list[Told] = []
+    for event in events:
+        if event.feed.definition.transactions:
+            table = ".".join(event.form.name)
+            counts[table] = counts.get(table, 0) + 1
+            block = Block(transaction, sum(counts.values()), counts[table])
+            told.append(event._replace(block=block))
+        else:
+            told.append(event)
+    if not counts:
+        return told
+    begin = TransactionTold(transaction, commit.commit_us, None)
+    return [begin, *told, TransactionTold(transaction, commit.commit_us, counts)]
