@@ -39,7 +39,12 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
     ("subject", "bounds"),
     [
         pytest.param("L C: one master", ONE_MASTER, id="one_master"),
-        pytest.param("L C: takeover", TAKEOVER, id="takeover"),
+        pytest.param(
+            "L C: takeover",
+            TAKEOVER,
+            id="takeover",
+            marks=pytest.mark.long("as long as all others; terms are taken over below, too"),
+        ),
         pytest.param("C6: restart, takeover", RESTART, id="restart"),
         pytest.param("C1: told by the fast way", TOLD, id="told"),
         pytest.param("C1 C3: told, reboot", TOLD_REBOOT, id="told_reboot"),

@@ -106,6 +106,7 @@ UNSET: Final = {"CYCLE, another INCREMENT", "OWNED BY, drawn from another"}
 """Without a setval beside it: too many states."""
 SET_ELSEWHERE: Final = {
     "its owner's column dropped",
+    "another INCREMENT",
     "another INCREMENT, RESTART",
     "SET INCREMENT of an identity column",
     "CYCLE, renamed",

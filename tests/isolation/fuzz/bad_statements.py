@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import struct
+from collections.abc import Iterator
 from typing import Any, Final
 
 from tests.isolation.fuzz.wire_database import Talked, cut
@@ -71,6 +72,7 @@ STATEMENTS: Final[tuple[str, ...]] = (
     "select nextval('s1'), currval('s1'), setval('s1', 5, false), lastval()",
     "drop sequence if exists x3",
     "create role ann login password 'x'; grant select (id, a), update on t2 to ann",
+    "alter role ann password 'x' valid until '2030-01-01' connection limit 5",
     "revoke all on t2 from ann; grant ann to me with admin option; drop role if exists ann",
     "set role none; reset role; select current_user, has_table_privilege('t2', 'select')",
     "comment on table t2 is 'words'",
@@ -133,6 +135,15 @@ OIDS: Final = (
     3802,
     99,
 )
+
+
+def with_parameters() -> Iterator[str]:
+    """Each statement with a parameter in the place of each of its pieces."""
+    for each in STATEMENTS:
+        pieces = pieces_of(each)
+        for at in range(len(pieces)):
+            for parameter in ("$0", "$1"):
+                yield " ".join((*pieces[:at], parameter, *pieces[at + 1 :]))
 
 
 def pieces_of(sql: str) -> list[str]:

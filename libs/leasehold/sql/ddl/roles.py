@@ -173,6 +173,16 @@ def _switch(arg: Body) -> bool:
     return bool(arg["Boolean"].get("boolval"))
 
 
+def _text(arg: Body) -> str:
+    """Return the text of an option. Raises SyntaxInvalid for a parameter: the parser takes one in
+    the place of any password, PostgreSQL does not."""
+    if "ParamRef" in arg:
+        number = arg["ParamRef"].get("number", 0)
+        raise SyntaxInvalid(f'syntax error at or near "${number}"')
+    text: str = arg["String"].get("sval", "")
+    return text
+
+
 def _connections(reading: Reading, arg: Body) -> dict[str, Any]:
     most = arg["Integer"].get("ival", 0)
     if most < -1:
@@ -183,7 +193,7 @@ def _connections(reading: Reading, arg: Body) -> dict[str, Any]:
 def _password(reading: Reading, arg: Body) -> dict[str, Any]:
     if not arg:
         return {"password": ""}
-    said = arg["String"].get("sval", "")
+    said = _text(arg)
     if not said:
         return {"password": "", "empty_password": True}
     if not is_verifier(said):
@@ -192,7 +202,7 @@ def _password(reading: Reading, arg: Body) -> dict[str, Any]:
 
 
 def _valid_until(reading: Reading, arg: Body) -> dict[str, Any]:
-    text = arg["String"].get("sval", "")
+    text = _text(arg)
     if text.strip().lower() == "infinity":
         return {"valid_until_us": 0}
     zone = zone_of(reading.zone) if reading.zone else UTC
