@@ -152,7 +152,7 @@ class PendingChanges:
 
     def _set_schema(self, schema: BlockSchema) -> None:
         self.schema = schema
-        self._reads.use_schema(schema.made, schema.dropped)
+        self._reads.use_schema(schema.made, schema.dropped, schema.closed)
 
     def empty(self, tables: Sequence[Descriptor]) -> None:
         """Let all rows of these tables go at COMMIT, before any that is written from here on."""

@@ -13,7 +13,13 @@ from leasehold.catalog.elements import Index
 from leasehold.catalog.states import READABLE
 from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
 from leasehold.model.budget import Budget
-from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownColumn, UnknownTable
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    MalformedRequest,
+    NotCoherent,
+    UnknownColumn,
+    UnknownTable,
+)
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, Snapshots, StoreSnapshot
 from leasehold.sql.expressions.key_types import key_types
@@ -63,6 +69,7 @@ class Reads:
         self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
         self._made: Mapping[str, Descriptor] = {}
         self._gone: Container[str] = ()
+        self._closed: Container[str] = ()
         self._budget: Budget | None = None
 
     @property
@@ -89,10 +96,12 @@ class Reads:
             lease = self._leases.acquire_named(descriptor.table_id, self._use)
             self._pinned[table] = (descriptor, lease)
 
-    def use_schema(self, made: Mapping[str, Descriptor], gone: Container[str]) -> None:
+    def use_schema(
+        self, made: Mapping[str, Descriptor], gone: Container[str], closed: Container[str] = ()
+    ) -> None:
         """Keep tables that this transaction makes, which no store has, and names of those that it
-        drops."""
-        self._made, self._gone = made, gone
+        drops, and of those that it changes, so that their rows are `closed` to it."""
+        self._made, self._gone, self._closed = made, gone, closed
 
     def snapshot(self) -> StoreSnapshot:
         """Open a snapshot. Raises NotCoherent: this replica may have missed a write that was
@@ -133,6 +142,13 @@ class Reads:
             return made
         if table in self._gone:
             raise UnknownTable(f"table {table!r} does not exist", table=table)
+        if table in self._closed:
+            raise FeatureNotSupported(
+                f"this very transaction changes table {table!r}: its rows can be read and written"
+                " when that is committed",
+                hint="Do it before the table is changed, or behind COMMIT.",
+                table=table,
+            )
         found = self._pinned.get(table)
         if found is not None:
             return found[0]

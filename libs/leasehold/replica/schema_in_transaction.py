@@ -1,9 +1,9 @@
 """The schema changes of a transaction block: collected, planned as the master will plan them, and
 sent with its rows at COMMIT.
 
-A block takes what is whole at its commit: tables that it makes, all that is said of those, and
-what it takes away (tables, indexes, constraints), which can't fail. What another job would do to a
-table that was there may fail when COMMIT has been answered: that is refused.
+A block takes what is whole at its commit: tables that it makes, all that is said of those, and of
+tables that were there what no row can keep from its end. What may fail when COMMIT has been
+answered is refused.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from leasehold.model import byte_limits
 from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 from leasehold.model.ports import StoredCatalog
 from leasehold.schema_change.plan.answers import Told, read_all_told
+from leasehold.schema_change.plan.joined_jobs import find_risk
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import (
     STATEMENTS_MAX,
@@ -29,8 +30,6 @@ from leasehold.sql.ddl.schema_statements import (
 from leasehold.sql.functions.system.session import caller_of
 from leasehold.sql.syntax.statements import DropTable, Explain
 from leasehold.values.time_zone import UTC, zone_at
-
-HINT: Final = "Drivers have a mode for it: autocommit, isolation level AUTOCOMMIT."
 
 TEXT_BYTES_MAX: Final = byte_limits.BLOCK_STATEMENTS
 """The rest of a request's text is for TRUNCATE."""
@@ -61,6 +60,20 @@ class BlockSchema:
         return {name: table for table in dropped for name in table.names}
 
     @property
+    def altered(self) -> Mapping[int, Descriptor]:
+        """Tables that were there as this block leaves them, by id."""
+        return {} if self.script is None else self.script.altered
+
+    @property
+    def closed(self) -> frozenset[str]:
+        """The names of tables whose rows are read and written otherwise than before."""
+        if self.script is None:
+            return frozenset()
+        there = self.script.catalog.newest
+        changed = (t for t in self.altered.values() if _row_shape(t) != _row_shape(there(t.table_id)))
+        return frozenset(name for t in changed for name in (t.name, there(t.table_id).name))
+
+    @property
     def access(self) -> Access | None:
         """Return who may do what, with what the block has made and granted; None: as it is
         committed."""
@@ -69,7 +82,8 @@ class BlockSchema:
     @property
     def begins_jobs(self) -> bool:
         """Whether something goes on after its commit."""
-        return self.script is not None and self.script.drops_something
+        script = self.script
+        return script is not None and (script.drops_something or bool(script.plans))
 
     def gone_with(self, schema: BlockSchema) -> list[Descriptor]:
         """Return tables that there are here and not any more in `schema`, which comes after
@@ -86,6 +100,8 @@ class BlockSchema:
         return {each for each, begun in after.items() if before.get(each) != begun}
 
     def without_drops(self, table: Descriptor) -> Descriptor:
+        """Return a table that was there as this block sees it."""
+        table = self.altered.get(table.table_id, table)
         return table if self.script is None else self.script.without_drops(table)
 
     def with_change(
@@ -105,7 +121,7 @@ class BlockSchema:
         for statement, sql in said:
             assert not isinstance(statement, Explain), "that changes nothing"
             answer = script.take(statement, sql, b"", context, lambda _: -1)
-            _refuse_jobs(script)
+            _refuse_risky(script, sql)
             notices += read_all_told(answer)
             if isinstance(statement, DropTable) and answer.keys() != {"notice"}:
                 # Of those that one text drops some may not be there.
@@ -142,12 +158,21 @@ def _bytes(texts: Sequence[str]) -> int:
     return sum(len(text.encode()) for text in texts)
 
 
-def _refuse_jobs(script: StatementBatch) -> None:
-    for job in script.jobs.values():
-        raise FeatureNotSupported(
-            f"table {job.table!r} was there before this transaction: such a change ({job.kind})"
-            " is a job, which goes on after its commit and may fail then; send it outside of"
-            " BEGIN",
-            hint=HINT,
-            table=job.table,
-        )
+def _refuse_risky(script: StatementBatch, text: str) -> None:
+    """Refuse a job that rows may keep from its end: the block would be committed without it."""
+    for planned in script.plans.values():
+        risk = find_risk(planned)
+        if risk:
+            raise FeatureNotSupported(
+                f"table {planned.job.table!r} was there before this transaction, and rows of it may"
+                f" be such that {risk} can't be made, after the transaction is committed",
+                hint=f"Move it out of the transaction, behind its COMMIT: {text:.200}",
+                table=planned.job.table,
+            )
+
+
+def _row_shape(table: Descriptor) -> tuple[object, ...]:
+    """Return all of a table by which statements read and write its rows."""
+    columns = tuple((c.name, c) for c in table.by_name.values())
+    uniques = frozenset(i.element_id for i in table.indexes if i.refuses_duplicates or i.unique)
+    return table.name, columns, uniques, table.checks, table.foreign_keys

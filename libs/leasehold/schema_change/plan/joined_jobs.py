@@ -1,0 +1,177 @@
+"""The changes of one table that several statements of a request ask for, as one job.
+
+Each statement is planned on the table as those before it will leave it; the paths of its elements
+then walk beside theirs, as those of one ALTER TABLE do. So all of it is public in one version, and
+what fails before that takes all of it back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.edits import apply_edits
+from leasehold.catalog.elements import Column, ForeignKey, Index
+from leasehold.catalog.job import Job
+from leasehold.model.errors import FeatureNotSupported
+from leasehold.schema_change.plan.results import JobPlan
+from leasehold.schema_change.steps.element_paths import (
+    ElementPath,
+    Stage,
+    delay_behind,
+    delay_default,
+)
+from leasehold.schema_change.steps.steps import steps_of
+
+_DEFAULT: Final = "default_expression"
+_Place = tuple[int, object, int]
+
+
+def join_plans(first: JobPlan, more: JobPlan) -> JobPlan:
+    """Return the plan of one job for both, of one table, `more` being planned on what `first`
+    leaves. Raises FeatureNotSupported where the two can't walk side by side."""
+    assert first.job.table_id == more.job.table_id, "one table"
+    _refuse_crossing(first, more)
+    new = {path.name[1] for path in first.paths if path.new and isinstance(path.element, Column)}
+    # ⚠ Whoever is at the version before the new column is public goes by its first default.
+    indexes = {path.name[1]: path for path in first.paths if isinstance(path.element, Index)}
+    paths = list(first.paths)
+    for path in more.paths:
+        if path.name[1] in new and _DEFAULT in _fields(path):
+            path = delay_default(path)
+        if path.new and isinstance(path.element, ForeignKey) and path.element.index in indexes:
+            path = delay_behind(path, indexes[path.element.index])
+        paths.append(path)
+    steps, point = steps_of(paths)
+    kinds = {first.job.kind, more.job.kind}
+    job = replace(
+        first.job,
+        sql="; ".join(dict.fromkeys((first.job.sql, more.job.sql))),
+        kind=first.job.kind if len(kinds) == 1 else "alter table",
+        subject=", ".join(dict.fromkeys((first.job.subject, more.job.subject))),
+        steps=steps,
+        point=point,
+        versions={**first.job.versions, **more.job.versions},
+        needs=tuple(sorted({*first.job.needs, *more.job.needs})),
+        joins=tuple(sorted({*first.job.joins, *more.job.joins})),
+    )
+    return JobPlan(
+        job,
+        more.notices,
+        (*first.made, *more.made),
+        (*first.within, *more.within),
+        tuple(paths),
+    )
+
+
+def table_after(table: Descriptor, job: Job) -> Descriptor:
+    """Return a table as a job will leave it, under the number of the version that it has now."""
+    made = table
+    for step in job.steps:
+        own = (e for e in step.edits if (e.table_id or job.table_id) == table.table_id)
+        made = apply_edits(made, tuple(own))
+    return replace(made, version=table.version)
+
+
+def is_joinable(planned: JobPlan) -> bool:
+    """Say whether more can be said of a table that a job changes: it stays the table that it is,
+    and gets no sequence."""
+    tables = (path for path in planned.paths if isinstance(path.element, Descriptor))
+    names = {"name", "alias", "key_name", "lock_moves", "sequence"}
+    return not planned.made and all(not path.new and _fields(path) <= names for path in tables)
+
+
+def find_risk(planned: JobPlan) -> str:
+    """Return what in a job rows that are there, or come meanwhile, can keep from its end, in words;
+    "": nothing can."""
+    new = [path.element for path in planned.paths if path.new and isinstance(path.element, Column)]
+    blank = {c.element_id for c in new if not c.required and c.derived is None and c.nullable}
+    for path in planned.paths:
+        if _is_risky(path, blank):
+            return _words(path)
+    return ""
+
+
+def _is_risky(path: ElementPath, blank: set[int]) -> bool:
+    stages, element = _stages(path), path.element
+    if any(stage.validate or stage.enforces for stage in stages):
+        match element:
+            case Index(columns=columns):
+                return element.computed or blank.isdisjoint(columns)
+            case ForeignKey(columns=columns, full=full):
+                return not blank.issuperset(columns) if full else blank.isdisjoint(columns)
+        return True
+    if not any(stage.backfill for stage in stages):
+        return False
+    match element:
+        case Column():
+            return element.derived is not None or bool(element.draws_from) or _retypes(path)
+        case Index():
+            return element.computed
+    return True
+
+
+def _refuse_crossing(first: JobPlan, more: JobPlan) -> None:
+    """Refuse a statement that changes what an earlier one of the request is changing already, but
+    for other fields of it."""
+    before = {_place(path): path for path in first.paths}
+    retyped = {path.name[1] for path in first.paths if _retypes(path)}
+    going = {
+        path.element.name
+        for path in first.paths
+        if isinstance(path.element, Column) and not path.new and _fields(path) & {"state", "name"}
+    }
+    if not is_joinable(more):
+        raise _refusal(more, "which gets another primary key by it, or a sequence")
+    for path in more.paths:
+        element = path.element
+        sources = getattr(getattr(element, "derived", None), "sources", ())
+        if not retyped.isdisjoint((path.name[1], *path.over, *sources)):
+            raise _refusal(more, "of which a column gets another type by an earlier one")
+        other = before.get(_place(path))
+        if other is not None and not _can_share(other, path):
+            raise _refusal(more, f"whose {_words(path)} an earlier one changes already")
+        if path.new and isinstance(element, Column) and element.name in going:
+            raise _refusal(more, f"whose column {element.name!r} an earlier one takes away")
+
+
+def _can_share(first: ElementPath, more: ElementPath) -> bool:
+    return not (_goes(first) or _goes(more) or _fields(first) & _fields(more))
+
+
+def _retypes(path: ElementPath) -> bool:
+    """Say whether a column takes the place of another."""
+    element = path.element
+    new = path.new and isinstance(element, Column)
+    return new and not getattr(element, "generated", False) and "derived" in _fields(path)
+
+
+def _place(path: ElementPath) -> _Place:
+    return (path.table_id, *path.name)
+
+
+def _goes(path: ElementPath) -> bool:
+    return any(stage.change is None for stage in _stages(path))
+
+
+def _fields(path: ElementPath) -> frozenset[str]:
+    return frozenset(name for stage in _stages(path) for name in stage.change or ())
+
+
+def _stages(path: ElementPath) -> tuple[Stage, ...]:
+    return (*path.before_commit, *path.after_commit)
+
+
+def _words(path: ElementPath) -> str:
+    kind, _ = path.name
+    return f"{kind.value} {path.element.name!r}"
+
+
+def _refusal(more: JobPlan, why: str) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f"two statements of one request change table {more.job.table!r}, {why}: send the second one"
+        " when the first has ended",
+        hint=f"Move it out of the transaction: {more.job.sql:.200}",
+        table=more.job.table,
+    )
