@@ -102,6 +102,14 @@ class Catalog:
         made._forgotten = deque(self._forgotten)
         return made
 
+    def followed_by(self, made: Iterable[Descriptor]) -> Catalog:
+        """Return a copy with the next versions of tables, as the commit that is decided will leave
+        it."""
+        ahead = self.copy()
+        for table in made:
+            ahead._put(table)
+        return ahead
+
     def _take_over(self, catalog: Catalog) -> None:
         self._versions = dict(catalog._versions)
         self._newest = dict(catalog._newest)

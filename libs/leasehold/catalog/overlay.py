@@ -55,6 +55,11 @@ class CatalogAhead(Catalog):
             made._alter(table)
         return made
 
+    def forget_job(self, job_id: int) -> None:
+        """Forget a job that was planned in here, and is not asked for any more."""
+        del self.jobs[job_id]
+        self.running.pop(job_id)
+
     def _alter(self, table: Descriptor) -> None:
         table_id, names = table.table_id, frozenset(table.names)
         before = self._named[table_id]

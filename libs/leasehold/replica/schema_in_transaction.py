@@ -1,38 +1,58 @@
 """The schema changes of a transaction block: collected, planned as the master will plan them, and
 sent with its rows at COMMIT.
 
-A block takes what is whole at its commit: tables that it makes, all that is said of those, and of
-tables that were there what no row can keep from its end. What may fail when COMMIT has been
-answered is refused.
+What it says of tables that were there is one job, with what it makes and drops. COMMIT has that
+job begun, waits until nothing is left but its point of no return, and then sends the rows, with
+which it passes that. Until then the block's statements see the tables as they will be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.access import Access
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.states import State
 from leasehold.model import byte_limits
-from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
+from leasehold.model.errors import RequestTooLarge
+from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import StoredCatalog
 from leasehold.schema_change.plan.answers import Told, read_all_told
-from leasehold.schema_change.plan.joined_jobs import find_risk
+from leasehold.rows.defaults import default_of_old_rows
 from leasehold.schema_change.plan.statement_batch import StatementBatch
+from leasehold.schema_change.plan.transaction_job import refuse_altered_sequences
 from leasehold.sql.ddl.schema_statements import (
     STATEMENTS_MAX,
     parse_statements,
 )
 from leasehold.sql.functions.system.session import caller_of
-from leasehold.sql.syntax.statements import DropTable, Explain
+from leasehold.sql.syntax.roles.grant_statements import RoleStatement
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    Change,
+    DropTable,
+    Explain,
+    RestartIdentity,
+    RestartSequence,
+)
 from leasehold.values.time_zone import UTC, zone_at
 
 TEXT_BYTES_MAX: Final = byte_limits.BLOCK_STATEMENTS
 """The rest of a request's text is for TRUNCATE."""
+
+
+class Shown(NamedTuple):
+    """A table that was there, by the name that it has for others, as the block sees it. `closed`:
+    why it can't see rows of it; "": it can."""
+
+    name: str
+    table: Descriptor
+    closed: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +60,16 @@ class BlockSchema:
     """The schema as a block has changed it: a value, which a savepoint keeps. `texts`: the
     statements that the request will hold; `zones`: the time zone in which each was said, () = all
     in UTC. `script`: what they come to, on the catalog of the block's first one, with provisional
-    ids for its tables; None before that. `count`: statements in all."""
+    ids for its tables; None before that. `count`: statements in all. `late`: the places of those
+    that go out with the rows where there is a job to be held for them. `shown`: tables that were
+    there and are changed, by id."""
 
     texts: tuple[str, ...] = ()
     script: StatementBatch | None = None
     count: int = 0
     zones: tuple[str, ...] = ()
+    late: frozenset[int] = frozenset()
+    shown: Mapping[int, Shown] = field(default_factory=dict)
 
     @property
     def made(self) -> Mapping[str, Descriptor]:
@@ -60,18 +84,16 @@ class BlockSchema:
         return {name: table for table in dropped for name in table.names}
 
     @property
-    def altered(self) -> Mapping[int, Descriptor]:
-        """Tables that were there as this block leaves them, by id."""
-        return {} if self.script is None else self.script.altered
+    def holds(self) -> bool:
+        """Whether its changes of tables are a job that is held for its rows."""
+        return bool(self.shown) and self.script is not None and _needs_hold(self.script)
 
-    @property
-    def closed(self) -> frozenset[str]:
-        """The names of tables whose rows are read and written otherwise than before."""
-        if self.script is None:
-            return frozenset()
-        there = self.script.catalog.newest
-        changed = (t for t in self.altered.values() if _row_shape(t) != _row_shape(there(t.table_id)))
-        return frozenset(name for t in changed for name in (t.name, there(t.table_id).name))
+    def request_texts(self, *, late: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the statements that go out with the rows, or those of the job that is held, and
+        their zones."""
+        places = [n for n in range(len(self.texts)) if (n in self.late) == late]
+        zones = tuple(self.zones[n] for n in places) if self.zones else ()
+        return tuple(self.texts[n] for n in places), zones
 
     @property
     def access(self) -> Access | None:
@@ -101,7 +123,8 @@ class BlockSchema:
 
     def without_drops(self, table: Descriptor) -> Descriptor:
         """Return a table that was there as this block sees it."""
-        table = self.altered.get(table.table_id, table)
+        if self.script is not None:
+            table = self.script.altered.get(table.table_id, table)
         return table if self.script is None else self.script.without_drops(table)
 
     def with_change(
@@ -111,22 +134,25 @@ class BlockSchema:
         `StatementBatch.take` raises, FeatureNotSupported, RequestTooLarge (54000)."""
         if self.script is None:
             actor = caller_of(context).role_id
-            script = StatementBatch.on(_catalog(stored()), provisional=True, actor=actor)
+            catalog = _catalog(stored())
+            script = StatementBatch.on(catalog, provisional=True, actor=actor, whole=True)
         else:
             script = self.script.copy()
-        texts, drops = [*self.texts], []
+        texts, drops, late = [*self.texts], [], set(self.late)
         notices: list[Told] = []
         zone = zone_at(context).key
         said = parse_statements(text, () if zone == UTC.key else (zone,))
         for statement, sql in said:
             assert not isinstance(statement, Explain), "that changes nothing"
             answer = script.take(statement, sql, b"", context, lambda _: -1)
-            _refuse_risky(script, sql)
+            if _needs_hold(script):
+                refuse_altered_sequences(script.plans.values())
             notices += read_all_told(answer)
             if isinstance(statement, DropTable) and answer.keys() != {"notice"}:
                 # Of those that one text drops some may not be there.
                 drops.append(statement)
             elif answer.keys() != {"notice"}:
+                late |= {len(texts)} if _is_late(statement) else set()
                 texts.append(sql)
         if drops:
             names = ", ".join(quoted(each.name) for each in drops)
@@ -140,7 +166,8 @@ class BlockSchema:
         zones = self.zones or (UTC.key,) * len(self.texts)
         zones += (zone,) * (len(texts) - len(zones))
         zones = () if {UTC.key}.issuperset(zones) else zones
-        return BlockSchema(tuple(texts), script, count, zones), notices
+        shown = dict(_show(script, self.shown))
+        return BlockSchema(tuple(texts), script, count, zones, frozenset(late), shown), notices
 
 
 def _catalog(stored: StoredCatalog) -> Catalog:
@@ -158,21 +185,50 @@ def _bytes(texts: Sequence[str]) -> int:
     return sum(len(text.encode()) for text in texts)
 
 
-def _refuse_risky(script: StatementBatch, text: str) -> None:
-    """Refuse a job that rows may keep from its end: the block would be committed without it."""
-    for planned in script.plans.values():
-        risk = find_risk(planned)
-        if risk:
-            raise FeatureNotSupported(
-                f"table {planned.job.table!r} was there before this transaction, and rows of it may"
-                f" be such that {risk} can't be made, after the transaction is committed",
-                hint=f"Move it out of the transaction, behind its COMMIT: {text:.200}",
-                table=planned.job.table,
-            )
+def _show(
+    script: StatementBatch, shown: Mapping[int, Shown]
+) -> Iterator[tuple[int, Shown]]:
+    """Yield the tables that were there as the block's statements are to see their rows. `shown`: as
+    those before saw them."""
+    for table_id, after in script.altered.items():
+        before = script.catalog.newest(table_id)
+        known = shown[table_id].table.ahead if table_id in shown else {}
+        table = _as_read(before, after, known)
+        yield table_id, Shown(before.name, table, _why_closed(before, after))
 
 
-def _row_shape(table: Descriptor) -> tuple[object, ...]:
-    """Return all of a table by which statements read and write its rows."""
-    columns = tuple((c.name, c) for c in table.by_name.values())
-    uniques = frozenset(i.element_id for i in table.indexes if i.refuses_duplicates or i.unique)
-    return table.name, columns, uniques, table.checks, table.foreign_keys
+def _as_read(before: Descriptor, after: Descriptor, known: Mapping[int, Any]) -> Descriptor:
+    """Return a table as it will be, by what stores have of it now. `known`: what rows have of
+    columns by the default that these had at first."""
+    there = {column.element_id for column in before.columns}
+    entries = {index.element_id for index in before.indexes if index.state is State.PUBLIC}
+    new = (c for c in after.by_name.values() if c.element_id not in there)
+    return replace(
+        after,
+        indexes=tuple(index for index in after.indexes if index.element_id in entries),
+        ahead={c.element_id: known.get(c.element_id, default_of_old_rows(c)) for c in new},
+    )
+
+
+def _why_closed(before: Descriptor, after: Descriptor) -> str:
+    """Return why the block can't read and write a table's rows any more; "": it can."""
+    there = {column.element_id for column in before.columns}
+    for column in after.by_name.values():
+        if column.element_id in there:
+            continue
+        if column.ordinal:
+            return f"column {column.name!r} gets another type"
+        if column.generated or (column.has_default and default_of_old_rows(column) is None):
+            return f"each row has a value of its own in column {column.name!r}"
+    return "it gets other locks" if before.row_locks != after.row_locks else ""
+
+
+def _needs_hold(script: StatementBatch) -> bool:
+    return any(not is_sequence_id(table_id) for table_id in script.plans)
+
+
+def _is_late(change: Change) -> bool:
+    """Say whether a statement goes out with the rows: it is done at once, and moves none."""
+    if isinstance(change, AlterTable):
+        return all(isinstance(action, RestartIdentity) for action in change.actions)
+    return isinstance(change, RoleStatement | RestartSequence)

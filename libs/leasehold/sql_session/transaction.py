@@ -14,6 +14,7 @@ from leasehold.adapters.sqlite.write import Writing, Written, own_rows
 from leasehold.catalog.access import Access, check_owner, check_privilege
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.job import Job
 from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.sequence_ownership import list_own_sequences, refuse_sequence
@@ -458,12 +459,35 @@ class ReplayableTransaction:
     def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
         request = self._writes.request(request_id, attempt, on_conflict)
         assert request is not None, "it has written"
-        if self._asks_as is not None:
-            principal, as_role = self._asks_as
-            request = request._replace(principal=principal, as_role=as_role)
+        request = self._in_role(request)
         if on_conflict is not OnConflict.REPLAY:
             return request
         return request._replace(operations=self.log.operations(request.operations))
+
+    # ------------------------------------------------------------ its job
+
+    @property
+    def holds_job(self) -> bool:
+        """Whether it changes tables that were there, by a job that waits for its rows."""
+        return self._pending.schema.holds
+
+    def give_back_changed(self) -> None:
+        """Give back what it has pinned of the tables that it changes. Nothing is read any more."""
+        self._reads.give_back(self._pending.schema.shown)
+
+    def job_request(self, request_id: bytes) -> ChangeRequest:
+        """Return the request of that job."""
+        return self._in_role(self._writes.job_request(request_id))
+
+    def request_of_rows(self, request_id: bytes, releases: bytes, job: Job) -> ChangeRequest:
+        """Return the request of the rows that the job waits for."""
+        return self._in_role(self._writes.request_of_rows(request_id, releases, job))
+
+    def _in_role(self, request: ChangeRequest) -> ChangeRequest:
+        if self._asks_as is None:
+            return request
+        principal, as_role = self._asks_as
+        return request._replace(principal=principal, as_role=as_role)
 
     def close(self) -> None:
         self._reads.close()

@@ -77,9 +77,15 @@ def table_after(table: Descriptor, job: Job) -> Descriptor:
 def is_joinable(planned: JobPlan) -> bool:
     """Say whether more can be said of a table that a job changes: it stays the table that it is,
     and gets no sequence."""
+    return not planned.made and not moves_rows(planned)
+
+
+def moves_rows(planned: JobPlan) -> bool:
+    """Say whether rows go over into another table, or go."""
     tables = (path for path in planned.paths if isinstance(path.element, Descriptor))
+    there = (path for path in tables if not (path.element.sequence and path.new))
     names = {"name", "alias", "key_name", "lock_moves", "sequence"}
-    return not planned.made and all(not path.new and _fields(path) <= names for path in tables)
+    return any(path.new or not _fields(path) <= names for path in there)
 
 
 def find_risk(planned: JobPlan) -> str:

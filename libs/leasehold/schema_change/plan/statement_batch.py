@@ -63,6 +63,7 @@ from leasehold.schema_change.plan.results import (
 )
 from leasehold.schema_change.plan.rights import check_owners, check_rights, check_truncate
 from leasehold.schema_change.plan.role_changes import change_access
+from leasehold.schema_change.plan.transaction_job import join_tables, refuse_in_transaction
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     Change,
@@ -83,7 +84,8 @@ class StatementBatch:
     far. `made`: tables of this request, at their version 1; `truncated`, `jobs`, `dropped`: what
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
-    their new bounds. `in_place`: see `plan`."""
+    their new bounds. `in_place`: see `plan`. `whole`: they are of a transaction, whose changes of
+    tables that were there are one job with what it makes and drops (`transaction_job.py`)."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -97,6 +99,8 @@ class StatementBatch:
     actor: int = BOOTSTRAP_ROLE
     _recorded: Access | None = None  # as the log has it
     in_place: bool = True
+    whole: bool = False
+    _drop_plans: list[JobPlan] = field(default_factory=list)
 
     @classmethod
     def on(
@@ -106,10 +110,13 @@ class StatementBatch:
         provisional: bool = False,
         actor: int = BOOTSTRAP_ROLE,
         in_place: bool = True,
+        whole: bool = False,
     ) -> StatementBatch:
         """Return one of statements that `actor` says."""
         ahead = CatalogAhead.of(catalog, provisional=provisional)
-        return cls(ahead, actor=actor, _recorded=catalog.access, in_place=in_place)
+        made = cls(ahead, actor=actor, _recorded=catalog.access, in_place=in_place)
+        made.whole = whole
+        return made
 
     def copy(self) -> StatementBatch:
         """Return a copy to go on from here without this one."""
@@ -125,6 +132,8 @@ class StatementBatch:
             self.actor,
             self._recorded,
             self.in_place,
+            self.whole,
+            list(self._drop_plans),
         )
 
     @property
@@ -150,6 +159,10 @@ class StatementBatch:
 
     @property
     def writes(self) -> tuple[CatalogWrite, ...]:
+        if self.whole:
+            assert not self.truncated, "that is a write"
+            job = join_tables(self.plans, self._drop_plans, self.made.values())
+            return (JobWrite(job.job_id, job.to_wire()), *self._access_writes())
         waits = not collect_names(self.made.values()).isdisjoint(
             collect_names(self.dropped.values())
         )
@@ -268,7 +281,9 @@ class StatementBatch:
                 )
                 answer = {"truncated": tuple(table.name for table in tables)}
             case JobPlan(job) if isinstance(change, DropTable | DropSequence) and find_drops(job):
+                self._forget_alterations(job)
                 self._refuse_shared(job)
+                self._drop_plans += [planned] if job.table_id not in self.made else []
                 own = tuple(list_own_sequences(self.catalog.newest(job.table_id)))
                 answer = self._drop(job, rows_about)
                 for sequence_id in own:
@@ -284,7 +299,8 @@ class StatementBatch:
                     self._check_beside_jobs((table,), ())
                     self._make_altered(table)
                 answer = {"table": job.table_id}
-            case JobPlan(job) if find_drops(job) and job.table_id not in self.plans:
+            case JobPlan(job) if find_drops(job) and not self._joins_table(job):
+                self._drop_plans.append(planned)
                 self._refuse_shared(job)
                 answer = {"job": self._add_drop(self._count_rows(job, rows_about))}
             case JobPlan(job):
@@ -321,9 +337,21 @@ class StatementBatch:
             table=job.table,
         )
 
+    def _joins_table(self, job: Job) -> bool:
+        """Whether a job that takes elements of a table away is a part of that table's own."""
+        return job.table_id in self.plans or (self.whole and len(job.tables) == 1)
+
+    def _forget_alterations(self, job: Job) -> None:
+        """Forget what was said of a table that goes by the same transaction."""
+        if self.whole and job.table_id in self.plans:
+            gone = self.plans.pop(job.table_id)
+            self.catalog.forget_job(gone.job.job_id)
+
     def _begin_job(self, planned: JobPlan, rows_about: Callable[[int], int]) -> int:
         """Note the job of a table that was there, or let it join the one that there is; return its
         number."""
+        if self.whole:
+            refuse_in_transaction(planned)
         earlier = self.plans.get(planned.job.table_id)
         self._refuse_shared(planned.job, earlier)
         own = [edit for step in planned.job.steps for edit in step.edits]
@@ -469,6 +497,7 @@ class StatementBatch:
             earlier=self._earlier,
         )
         assert isinstance(planned, JobPlan), "it is there"
+        self._drop_plans += [planned] if sequence_id not in self.made else []
         self._drop(planned.job, rows_about)
 
     def _add_drop(self, job: Job) -> int:

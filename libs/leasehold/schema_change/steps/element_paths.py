@@ -51,6 +51,11 @@ class Stage(NamedTuple):
     enforces: bool = False
     validate: bool = False
 
+    @property
+    def has_work(self) -> bool:
+        """Whether rows are filled or looked at behind its fence."""
+        return self.backfill or self.verify or self.validate
+
 
 def enforcing_stage(change: Mapping[str, Any]) -> Stage:
     """Return a stage from which on a constraint is enforced, and rows of before are looked
