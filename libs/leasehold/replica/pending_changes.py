@@ -17,7 +17,7 @@ from leasehold.model.records.requests import Operation
 from leasehold.replica.reads import Reads
 from leasehold.replica.row_values import image_of
 from leasehold.replica.rows_seen import RowName
-from leasehold.replica.schema_in_transaction import BlockSchema
+from leasehold.replica.schema_in_transaction import BlockSchema, Shown
 from leasehold.replica.sequences.session_values import LocalSequence
 from leasehold.values.storage import from_storage
 
@@ -138,7 +138,7 @@ class PendingChanges:
     def change(self, schema: BlockSchema) -> None:
         """Let the tables be as `schema` says from here on, which goes out with the rows. Raises
         FeatureNotSupported where rows that were written would have to follow."""
-        self._follow_changed(schema)
+        added = self._check_follow(schema)
         before = self.schema.made
         for name, table in schema.made.items():
             same = name in before and before[name].columns == table.columns
@@ -148,6 +148,11 @@ class PendingChanges:
                     " of it: change the table first",
                     table=name,
                 )
+        for table_id, values in added:
+            for name in [name for name in self.rows if name[0] == table_id] if values else ():
+                row = self.rows[name]
+                if row is not None:
+                    self.put(name, {**row, **values})
         gone = self.schema.gone_with(schema)
         self._forget(gone)
         self.emptied = {k: t for k, t in self.emptied.items() if t not in gone}
@@ -161,33 +166,42 @@ class PendingChanges:
         gone = {*schema.dropped, *(each.name for each in schema.shown.values())} - changed.keys()
         self._reads.use_schema(schema.made, gone, changed)
 
-    def _follow_changed(self, schema: BlockSchema) -> None:
-        """Let own rows of tables that were there follow what `schema` says of them: they get the
-        columns that it adds. Raises FeatureNotSupported where they can't."""
+    def _check_follow(self, schema: BlockSchema) -> list[tuple[int, dict[str, Any]]]:
+        """Return the columns that `schema` adds to tables of which there are own rows, with their
+        values. Raises FeatureNotSupported where the rows can't follow."""
+        own = {table_id for table_id, _ in self.rows}
+        for table_id, _ in sorted(schema.looked_at - self.schema.looked_at):
+            if table_id in own or table_id in self.emptied:
+                raise FeatureNotSupported(
+                    "rows that are there are looked through for this change, before those that"
+                    f" this very transaction has written of table {self._known[table_id].name!r}"
+                    " are committed",
+                    hint="COMMIT the rows first, then change the table.",
+                )
+        added = []
         for table_id, shown in schema.shown.items():
             if table_id in self.emptied:
                 raise FeatureNotSupported(
                     f"this very transaction has truncated table {shown.name!r}: change it first",
                     table=shown.name,
                 )
-            own = [name for name in self.rows if name[0] == table_id]
-            if not own:
-                continue
-            before = self._known()[table_id]
-            there = {c.element_id: c for c in before.by_name.values()}
-            after = {c.element_id: c for c in shown.table.by_name.values()}
-            kept = [(c.name, c.type) for e, c in after.items() if e in there]
-            if shown.closed or kept != [(c.name, c.type) for c in there.values()]:
-                raise FeatureNotSupported(
-                    f"columns of table {before.name!r} change after this very transaction has"
-                    " written rows of it: change the table first",
-                    table=before.name,
-                )
-            new = {c.name: from_storage(c.type, shown.table.ahead[e]) for e, c in after.items() if e not in there}
-            for name in own if new else ():
-                row = self.rows[name]
-                if row is not None:
-                    self.put(name, {**row, **new})
+            if table_id in own:
+                added.append((table_id, self._columns_added(shown, self._known[table_id])))
+        return added
+
+    def _columns_added(self, shown: Shown, before: Descriptor) -> dict[str, Any]:
+        there = {c.element_id: c for c in before.by_name.values()}
+        after = {c.element_id: c for c in shown.table.by_name.values()}
+        kept = [(c.name, c.type) for e, c in after.items() if e in there]
+        if shown.closed or kept != [(c.name, c.type) for c in there.values()]:
+            raise FeatureNotSupported(
+                f"columns of table {before.name!r} change after this very transaction has written"
+                " rows of it: change the table first",
+                table=before.name,
+            )
+        ahead = shown.table.ahead
+        new = {e: c for e, c in after.items() if e not in there}
+        return {c.name: from_storage(c.type, ahead[e]) for e, c in new.items()}
 
     def empty(self, tables: Sequence[Descriptor]) -> None:
         """Let all rows of these tables go at COMMIT, before any that is written from here on.
@@ -267,6 +281,7 @@ class PendingChanges:
         made = (table.table_id for table in self.schema.made.values())
         return frozenset((*self._written, *made, *self.schema.shown))
 
+    @property
     def _known(self) -> dict[int, Descriptor]:
         """Return the tables that it has written, made or changed, by id."""
         schema = self.schema
@@ -278,7 +293,7 @@ class PendingChanges:
     ) -> dict[int, tuple[Descriptor, dict[Key, Image | None]]]:
         """Return own rows, by table id, of each of `tables`; None: deleted. Raises
         FeatureNotSupported for a value that there is only once the row is committed."""
-        known = self._known()
+        known = self._known
         found: dict[int, tuple[Descriptor, dict[Key, Image | None]]] = {
             table_id: (known[table_id], {}) for table_id in tables
         }

@@ -24,6 +24,7 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import StoredCatalog
 from leasehold.schema_change.plan.answers import Told, read_all_told
 from leasehold.rows.defaults import default_of_old_rows
+from leasehold.schema_change.plan.joined_jobs import find_looked_at
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import refuse_altered_sequences
 from leasehold.sql.ddl.schema_statements import (
@@ -62,7 +63,8 @@ class BlockSchema:
     in UTC. `script`: what they come to, on the catalog of the block's first one, with provisional
     ids for its tables; None before that. `count`: statements in all. `late`: the places of those
     that go out with the rows where there is a job to be held for them. `shown`: tables that were
-    there and are changed, by id."""
+    there and are changed, by id. `looked_at`: tables whose rows may keep the job from its end,
+    each with an element for which that is so."""
 
     texts: tuple[str, ...] = ()
     script: StatementBatch | None = None
@@ -70,6 +72,7 @@ class BlockSchema:
     zones: tuple[str, ...] = ()
     late: frozenset[int] = frozenset()
     shown: Mapping[int, Shown] = field(default_factory=dict)
+    looked_at: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def made(self) -> Mapping[str, Descriptor]:
@@ -167,7 +170,11 @@ class BlockSchema:
         zones += (zone,) * (len(texts) - len(zones))
         zones = () if {UTC.key}.issuperset(zones) else zones
         shown = dict(_show(script, self.shown))
-        return BlockSchema(tuple(texts), script, count, zones, frozenset(late), shown), notices
+        looked_at = frozenset().union(*map(find_looked_at, script.plans.values()))
+        return (
+            BlockSchema(tuple(texts), script, count, zones, frozenset(late), shown, looked_at),
+            notices,
+        )
 
 
 def _catalog(stored: StoredCatalog) -> Catalog:

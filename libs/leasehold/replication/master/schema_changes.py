@@ -14,6 +14,7 @@ from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Hold, Job
+from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
 from leasehold.model.errors import FeatureNotSupported, InsufficientPrivilege, WrongJobState
 from leasehold.model.ids import CHANGES_IN_PLACE, TRANSACTION_JOBS
@@ -51,6 +52,7 @@ from leasehold.schema_change.plan.joined_alterations import join_alterations
 from leasehold.schema_change.plan.plan import NO_CONTEXT, plan
 from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
+from leasehold.schema_change.plan.transaction_job import find_made_sequences
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
 from leasehold.sql.syntax.statements import CreateSequence, Explain
 
@@ -173,14 +175,20 @@ class SchemaChanges:
             JobWrite(after.job_id, after.to_wire()),
         )
         answer: Mapping[str, Any] = {"job": job.job_id}
+        begun = tuple(
+            set_operation(table, table.sequence.start, called=False)
+            for table in made
+            if table.sequence is not None and table.table_id in find_made_sequences(job)
+        )
         if request.sql is None:
-            return Decision(writes, answer, ahead)
+            return Decision(writes, answer, ahead, opening=begun)
         script = StatementBatch.on(ahead, actor=actor)
         self._plan(script, parse_statements(request.sql, request.time_zones), request, now)
         if script.made or script.jobs or script.drops_something:
             raise FeatureNotSupported("beside the rows of a transaction no more tables change")
         writes += script.writes
-        return Decision(writes, answer, script.catalog, script.empty, script.opening)
+        opening = (*begun, *script.opening)
+        return Decision(writes, answer, script.catalog, script.empty, opening)
 
     def _check_steers(self, job_id: int, actor: int) -> None:
         """Check that `actor` may steer a job: one of a table that it owns, or any. Raises

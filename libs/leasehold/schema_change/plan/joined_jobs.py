@@ -28,10 +28,12 @@ _DEFAULT: Final = "default_expression"
 _Place = tuple[int, object, int]
 
 
-def join_plans(first: JobPlan, more: JobPlan) -> JobPlan:
+def join_plans(first: JobPlan, more: JobPlan) -> JobPlan | None:
     """Return the plan of one job for both, of one table, `more` being planned on what `first`
-    leaves. Raises FeatureNotSupported where the two can't walk side by side."""
+    leaves; None: it takes back all of that. Raises FeatureNotSupported where the two can't walk
+    side by side."""
     assert first.job.table_id == more.job.table_id, "one table"
+    first, more = _without_taken_back(first, more)
     _refuse_crossing(first, more)
     new = {path.name[1] for path in first.paths if path.new and isinstance(path.element, Column)}
     # ⚠ Whoever is at the version before the new column is public goes by its first default.
@@ -43,6 +45,8 @@ def join_plans(first: JobPlan, more: JobPlan) -> JobPlan:
         if path.new and isinstance(path.element, ForeignKey) and path.element.index in indexes:
             path = delay_behind(path, indexes[path.element.index])
         paths.append(path)
+    if not paths:
+        return None
     steps, point = steps_of(paths)
     kinds = {first.job.kind, more.job.kind}
     job = replace(
@@ -63,6 +67,17 @@ def join_plans(first: JobPlan, more: JobPlan) -> JobPlan:
         (*first.within, *more.within),
         tuple(paths),
     )
+
+
+def _without_taken_back(first: JobPlan, more: JobPlan) -> tuple[JobPlan, JobPlan]:
+    """Return both without what the first makes and the other takes away again: it never comes."""
+    made = {_place(path) for path in first.paths if path.new}
+    back = {_place(path) for path in more.paths if _goes(path)} & made
+    left, added = (
+        replace(planned, paths=tuple(path for path in planned.paths if _place(path) not in back))
+        for planned in (first, more)
+    )
+    return left, added
 
 
 def table_after(table: Descriptor, job: Job) -> Descriptor:
@@ -88,15 +103,19 @@ def moves_rows(planned: JobPlan) -> bool:
     return any(path.new or not _fields(path) <= names for path in there)
 
 
-def find_risk(planned: JobPlan) -> str:
-    """Return what in a job rows that are there, or come meanwhile, can keep from its end, in words;
-    "": nothing can."""
+def find_looked_at(planned: JobPlan) -> frozenset[tuple[int, int]]:
+    """Return the tables of which rows that are there can keep the job from its end, each with the
+    element for which they are looked at."""
     new = [path.element for path in planned.paths if path.new and isinstance(path.element, Column)]
     blank = {c.element_id for c in new if not c.required and c.derived is None and c.nullable}
+    found: set[tuple[int, int]] = set()
     for path in planned.paths:
         if _is_risky(path, blank):
-            return _words(path)
-    return ""
+            _, element = path.name
+            found.add((path.table_id or planned.job.table_id, element))
+            if isinstance(path.element, ForeignKey):
+                found.add((path.element.parent, element))
+    return frozenset(found)
 
 
 def _is_risky(path: ElementPath, blank: set[int]) -> bool:

@@ -309,7 +309,8 @@ class StatementBatch:
                 for made in planned.made:
                     self._give(made.table_id, owner)
                 self.within += planned.within
-                answer = {"job": self._begin_job(planned, rows_about)}
+                number = self._begin_job(planned, rows_about)
+                answer = {"job": number} if job.table_id in self.plans else {"table": job.table_id}
         if planned.notices:
             answer["notice"] = "; ".join(planned.notices)
         if len(planned.notices) > 1:
@@ -357,7 +358,12 @@ class StatementBatch:
         own = [edit for step in planned.job.steps for edit in step.edits]
         self._check_beside_jobs((), [e for e in own if not e.table_id], planned.job.table_id)
         if earlier is not None:
-            planned = join_plans(earlier, planned)
+            joined = join_plans(earlier, planned)
+            if joined is None:
+                del self.plans[planned.job.table_id]
+                self.catalog.forget_job(earlier.job.job_id)
+                return earlier.job.job_id
+            planned = joined
         job = self._count_rows(planned.job, rows_about)
         self.plans[job.table_id] = replace(planned, job=job)
         self.catalog.put_job(job)

@@ -12,8 +12,11 @@ from dataclasses import replace
 from typing import Final
 
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.edits import Kind
+from leasehold.catalog.element_forms import COLUMN_FORM
 from leasehold.catalog.job import Hold, Job
 from leasehold.model.errors import FeatureNotSupported
+from leasehold.model.ids import is_sequence_id
 from leasehold.schema_change.plan.joined_jobs import moves_rows
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps.element_paths import ElementPath
@@ -71,6 +74,16 @@ def refuse_in_transaction(planned: JobPlan) -> None:
             hint=f"Move it out of the transaction: {planned.job.sql:.200}",
             table=planned.job.table,
         )
+
+
+def find_made_sequences(job: Job) -> frozenset[int]:
+    """Return the sequences that the transaction of a job makes by themselves, or with a table: they
+    begin with its rows. One of a column that is added has numbered the rows there are."""
+    edits = [edit for step in job.steps for edit in step.edits if edit.before is None]
+    made = {edit.table_id for edit in edits if edit.kind is Kind.TABLE}
+    bodies = [edit.after for edit in edits if edit.kind is Kind.COLUMN]
+    drawn = {COLUMN_FORM.from_wire(body).draws_from for body in bodies if body is not None}
+    return frozenset(filter(is_sequence_id, made - drawn))
 
 
 def refuse_altered_sequences(plans: Iterable[JobPlan]) -> None:
