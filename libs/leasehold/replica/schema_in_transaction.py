@@ -24,7 +24,7 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import StoredCatalog
 from leasehold.schema_change.plan.answers import Told, read_all_told
 from leasehold.rows.defaults import default_of_old_rows
-from leasehold.schema_change.plan.joined_jobs import find_looked_at
+from leasehold.schema_change.plan.joined_jobs import find_demanded, find_looked_at
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import refuse_altered_sequences
 from leasehold.sql.ddl.schema_statements import (
@@ -64,7 +64,8 @@ class BlockSchema:
     ids for its tables; None before that. `count`: statements in all. `late`: the places of those
     that go out with the rows where there is a job to be held for them. `shown`: tables that were
     there and are changed, by id. `looked_at`: tables whose rows may keep the job from its end,
-    each with an element for which that is so."""
+    each with an element for which that is so. `demanded`: columns that no row may lack when the
+    block is committed, (table id, element id)."""
 
     texts: tuple[str, ...] = ()
     script: StatementBatch | None = None
@@ -73,6 +74,7 @@ class BlockSchema:
     late: frozenset[int] = frozenset()
     shown: Mapping[int, Shown] = field(default_factory=dict)
     looked_at: frozenset[tuple[int, int]] = frozenset()
+    demanded: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def made(self) -> Mapping[str, Descriptor]:
@@ -171,10 +173,9 @@ class BlockSchema:
         zones = () if {UTC.key}.issuperset(zones) else zones
         shown = dict(_show(script, self.shown))
         looked_at = frozenset().union(*map(find_looked_at, script.plans.values()))
-        return (
-            BlockSchema(tuple(texts), script, count, zones, frozenset(late), shown, looked_at),
-            notices,
-        )
+        demanded = frozenset((t, e) for t, plan in script.plans.items() for e in find_demanded(plan))
+        kept = (tuple(texts), script, count, zones, frozenset(late))
+        return BlockSchema(*kept, shown, looked_at, demanded), notices
 
 
 def _catalog(stored: StoredCatalog) -> Catalog:

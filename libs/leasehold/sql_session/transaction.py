@@ -12,6 +12,7 @@ from leasehold.adapters.sqlite.query import Limits, Rows
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import Writing, Written, own_rows
 from leasehold.catalog.access import Access, check_owner, check_privilege
+from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Job
@@ -22,6 +23,7 @@ from leasehold.model.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     NotCoherent,
+    NotNullViolation,
     RequestTooLarge,
     StaleVersion,
 )
@@ -430,8 +432,27 @@ class ReplayableTransaction:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
             schema = self._pending.schema
             schema, notices = schema.with_change(text, snapshot.stored_catalog, self.context)
+        for table_id, element_id in sorted(schema.demanded - self._pending.schema.demanded):
+            self._check_filled(table_id, element_id)
         self._pending.change(schema)
         return notices
+
+    def _check_filled(self, table_id: int, element_id: int) -> None:
+        """Check that each row, as this transaction sees it now, has a column that it has added.
+        Raises NotNullViolation."""
+        table = self._pending.schema.shown[table_id].table
+        column = table.by_id[element_id].name
+        text = f"SELECT 1 FROM {quoted(table.name)} WHERE {quoted(column)} IS NULL LIMIT 1"
+        with self.prepared(text, ()) as (snapshot, plan):
+            found = self._found(plan, snapshot, (), Limits(), later=False)
+            with found as (rows, _), closing(rows):
+                lacks = bool(rows.fetch(1))
+        if lacks:
+            raise NotNullViolation(
+                f'column "{column}" of relation "{table.name}" contains null values',
+                table=table.name,
+                column=column,
+            )
 
     @property
     def begins_jobs(self) -> bool:

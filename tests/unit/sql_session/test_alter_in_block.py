@@ -194,6 +194,36 @@ def test_what_fails_at_the_end_takes_all_of_it_back(
     one.ask("create table n (id int); create index v_i on other_one (v)")
 
 
+FILL = "alter table old add column c text; update old set c = b || a"
+
+
+def test_a_column_is_added_and_filled_and_not_null(one: SqlClient, other: SqlClient) -> None:
+    """The shape of nearly every migration of data."""
+    one.ask(f"begin; {FILL}; alter table old alter column c set not null")
+    assert one.code("insert into old values (3, 3, 'z')") == "23502"
+    one.ask(f"rollback; begin; {FILL}; alter table old alter column c set not null")
+    one.ask("insert into old values (3, 3, 'z', 'c'); commit")
+    assert other.ask("select c from old order by id") == [("x10",), ("y10",), ("c",)]
+    assert other.code("insert into old values (4, 4, 'z')") == "23502"
+    assert other.code("update old set c = null") == "23502"
+
+
+def test_not_null_of_what_is_not_filled_is_told_at_the_statement(one: SqlClient) -> None:
+    one.ask(f"begin; {FILL} where id = 1")
+    assert one.code("alter table old alter column c set not null") == "23502"
+    one.ask("rollback")
+
+
+def test_a_row_that_comes_meanwhile_is_in_the_way(one: SqlClient, other: SqlClient) -> None:
+    one.ask(f"begin; {FILL}; alter table old alter column c set not null")
+    other.ask("insert into old values (9, 9, 'late')")
+    assert one.code("commit") == "23502"
+    assert jobs(one) == []
+    assert other.ask("select * from old where id = 9") == [(9, 9, "late")]
+    assert other.ask(COLUMNS) == [("id",), ("a",), ("b",)]
+    one.ask(f"begin; {FILL}; alter table old alter column c set not null; commit")
+
+
 def test_rows_that_are_refused_take_the_changes_back(one: SqlClient, other: SqlClient) -> None:
     one.ask("begin; update old set b = 'mine' where id = 1; alter table old add column c int")
     other.ask("update old set b = 'theirs' where id = 1")

@@ -205,7 +205,7 @@ class RequestDecider:
         finally:
             self._budget.pause()
         request = _with_opening(request, decision)
-        if request.operations:
+        if request.operations or decision.demanded:
             made = _made(decision)
             self._decide_rows(batch, message, request, until_ns, now, made, decision.catalog)
         else:
@@ -276,7 +276,7 @@ class RequestDecider:
 
 def _made(decision: Decision) -> Made:
     opening = len(decision.opening)
-    return Made(decision.writes, decision.answer, decision.empty, opening)
+    return Made(decision.writes, decision.answer, decision.empty, opening, decision.demanded)
 
 
 def _with_opening(request: ChangeRequest, decision: Decision) -> ChangeRequest:

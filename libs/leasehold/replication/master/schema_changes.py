@@ -52,7 +52,7 @@ from leasehold.schema_change.plan.joined_alterations import join_alterations
 from leasehold.schema_change.plan.plan import NO_CONTEXT, plan
 from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
-from leasehold.schema_change.plan.transaction_job import find_made_sequences
+from leasehold.schema_change.plan.transaction_job import find_demanded_columns, find_made_sequences
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
 from leasehold.sql.syntax.statements import CreateSequence, Explain
 
@@ -67,13 +67,15 @@ class SchemaSettings:
 class Decision(NamedTuple):
     """What a DDL or job-control request writes, and what its result carries. Its rows, if it has
     any, are decided under `catalog`, where the tables `empty` have none yet; `opening` stand before
-    them, and are of sequences."""
+    them, and are of sequences. In `demanded` columns, (table id, element id), no row may be without a
+    value then."""
 
     writes: tuple[CatalogWrite, ...]
     answer: Mapping[str, Any]
     catalog: Catalog
     empty: frozenset[int] = frozenset()
     opening: tuple[Operation, ...] = ()
+    demanded: tuple[tuple[int, int], ...] = ()
 
 
 class SchemaChanges:
@@ -175,20 +177,21 @@ class SchemaChanges:
             JobWrite(after.job_id, after.to_wire()),
         )
         answer: Mapping[str, Any] = {"job": job.job_id}
+        demanded = find_demanded_columns(job)
         begun = tuple(
             set_operation(table, table.sequence.start, called=False)
             for table in made
             if table.sequence is not None and table.table_id in find_made_sequences(job)
         )
         if request.sql is None:
-            return Decision(writes, answer, ahead, opening=begun)
+            return Decision(writes, answer, ahead, opening=begun, demanded=demanded)
         script = StatementBatch.on(ahead, actor=actor)
         self._plan(script, parse_statements(request.sql, request.time_zones), request, now)
         if script.made or script.jobs or script.drops_something:
             raise FeatureNotSupported("beside the rows of a transaction no more tables change")
         writes += script.writes
         opening = (*begun, *script.opening)
-        return Decision(writes, answer, script.catalog, script.empty, opening)
+        return Decision(writes, answer, script.catalog, script.empty, opening, demanded)
 
     def _check_steers(self, job_id: int, actor: int) -> None:
         """Check that `actor` may steer a job: one of a table that it owns, or any. Raises

@@ -21,6 +21,7 @@ from leasehold.schema_change.steps.element_paths import (
     Stage,
     delay_behind,
     delay_default,
+    demand,
 )
 from leasehold.schema_change.steps.steps import steps_of
 
@@ -28,10 +29,12 @@ _DEFAULT: Final = "default_expression"
 _Place = tuple[int, object, int]
 
 
-def join_plans(first: JobPlan, more: JobPlan) -> JobPlan | None:
+def join_plans(first: JobPlan, more: JobPlan, *, with_rows: bool = False) -> JobPlan | None:
     """Return the plan of one job for both, of one table, `more` being planned on what `first`
-    leaves; None: it takes back all of that. Raises FeatureNotSupported where the two can't walk
-    side by side."""
+    leaves; None: it takes back all of that. `with_rows`: those of a transaction are committed when
+    all of it is shown, so that they can fill a column which is NOT NULL then.
+
+    Raises FeatureNotSupported where the two can't walk side by side."""
     assert first.job.table_id == more.job.table_id, "one table"
     first, more = _without_taken_back(first, more)
     _refuse_crossing(first, more)
@@ -39,7 +42,10 @@ def join_plans(first: JobPlan, more: JobPlan) -> JobPlan | None:
     # ⚠ Whoever is at the version before the new column is public goes by its first default.
     indexes = {path.name[1]: path for path in first.paths if isinstance(path.element, Index)}
     paths = list(first.paths)
+    blank = _find_blank(first) if with_rows else frozenset()
     for path in more.paths:
+        if path.name[1] in blank and isinstance(path.element, Column) and _is_not_null(path):
+            path = demand(path.element)
         if path.name[1] in new and _DEFAULT in _fields(path):
             path = delay_default(path)
         if path.new and isinstance(path.element, ForeignKey) and path.element.index in indexes:
@@ -106,8 +112,7 @@ def moves_rows(planned: JobPlan) -> bool:
 def find_looked_at(planned: JobPlan) -> frozenset[tuple[int, int]]:
     """Return the tables of which rows that are there can keep the job from its end, each with the
     element for which they are looked at."""
-    new = [path.element for path in planned.paths if path.new and isinstance(path.element, Column)]
-    blank = {c.element_id for c in new if not c.required and c.derived is None and c.nullable}
+    blank = _find_blank(planned)
     found: set[tuple[int, int]] = set()
     for path in planned.paths:
         if _is_risky(path, blank):
@@ -118,7 +123,23 @@ def find_looked_at(planned: JobPlan) -> frozenset[tuple[int, int]]:
     return frozenset(found)
 
 
-def _is_risky(path: ElementPath, blank: set[int]) -> bool:
+def find_demanded(planned: JobPlan) -> frozenset[int]:
+    """Return the columns that rows of the transaction have to fill."""
+    return frozenset(path.name[1] for path in planned.paths if "demanded" in _fields(path))
+
+
+def _find_blank(planned: JobPlan) -> frozenset[int]:
+    """Return the new columns that are NULL in all rows that are there."""
+    new = (path.element for path in planned.paths if path.new and isinstance(path.element, Column))
+    blank = (c for c in new if not c.required and c.derived is None and c.nullable)
+    return frozenset(column.element_id for column in blank)
+
+
+def _is_not_null(path: ElementPath) -> bool:
+    return path.enforced_at >= 0 and "not_null_enforced" in _fields(path)
+
+
+def _is_risky(path: ElementPath, blank: frozenset[int]) -> bool:
     stages, element = _stages(path), path.element
     if any(stage.validate or stage.enforces for stage in stages):
         match element:

@@ -358,7 +358,7 @@ class StatementBatch:
         own = [edit for step in planned.job.steps for edit in step.edits]
         self._check_beside_jobs((), [e for e in own if not e.table_id], planned.job.table_id)
         if earlier is not None:
-            joined = join_plans(earlier, planned)
+            joined = join_plans(earlier, planned, with_rows=self.whole)
             if joined is None:
                 del self.plans[planned.job.table_id]
                 self.catalog.forget_job(earlier.job.job_id)

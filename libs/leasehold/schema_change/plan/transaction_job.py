@@ -86,6 +86,17 @@ def find_made_sequences(job: Job) -> frozenset[int]:
     return frozenset(filter(is_sequence_id, made - drawn))
 
 
+def find_demanded_columns(job: Job) -> tuple[tuple[int, int], ...]:
+    """Return the columns, (table id, element id), that every row has when the job, which is held,
+    is released."""
+    columns = (edit for edit in job.current.edits if edit.kind is Kind.COLUMN and edit.after)
+    return tuple(
+        (edit.table_id or job.table_id, edit.element_id)
+        for edit in columns
+        if edit.after is not None and COLUMN_FORM.from_wire(edit.after).demanded
+    )
+
+
 def refuse_altered_sequences(plans: Iterable[JobPlan]) -> None:
     """Refuse other options of a sequence, which goes on at the commit that has them.
 
