@@ -65,7 +65,8 @@ class BlockSchema:
     that go out with the rows where there is a job to be held for them. `shown`: tables that were
     there and are changed, by id. `looked_at`: tables whose rows may keep the job from its end,
     each with an element for which that is so. `demanded`: columns that no row may lack when the
-    block is committed, (table id, element id)."""
+    block is committed, (table id, element id). `origins`: the statement that changes an element
+    first, by both."""
 
     texts: tuple[str, ...] = ()
     script: StatementBatch | None = None
@@ -75,6 +76,7 @@ class BlockSchema:
     shown: Mapping[int, Shown] = field(default_factory=dict)
     looked_at: frozenset[tuple[int, int]] = frozenset()
     demanded: frozenset[tuple[int, int]] = frozenset()
+    origins: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     @property
     def made(self) -> Mapping[str, Descriptor]:
@@ -174,8 +176,10 @@ class BlockSchema:
         shown = dict(_show(script, self.shown))
         looked_at = frozenset().union(*map(find_looked_at, script.plans.values()))
         demanded = frozenset((t, e) for t, plan in script.plans.items() for e in find_demanded(plan))
+        changed = [(t, p.name[1]) for t, plan in script.plans.items() for p in plan.paths]
+        origins = {**dict.fromkeys(changed, text), **self.origins}
         kept = (tuple(texts), script, count, zones, frozenset(late))
-        return BlockSchema(*kept, shown, looked_at, demanded), notices
+        return BlockSchema(*kept, shown, looked_at, demanded, origins), notices
 
 
 def _catalog(stored: StoredCatalog) -> Catalog:

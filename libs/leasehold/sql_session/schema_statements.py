@@ -13,6 +13,7 @@ from leasehold.pgwire.wire_errors import Canceled
 from leasehold.replica.replay_log import Asked, Step, Types
 from leasehold.schema_change.plan.answers import Told
 from leasehold.sql.ddl.schema_statements import Said
+from leasehold.sql.session_settings import REFUSE
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.syntax.statements import Explain, Truncate
 from leasehold.sql_session.portals import CommandPortal
@@ -140,7 +141,8 @@ class SchemaStatements:
         if asked.emptied:
             told = [Told("NOTICE", "00000", words) for words in transaction.empty(asked)]
         else:
-            told = transaction.change(asked.text)
+            refuses = self._settings.values["leasehold.ddl_in_block"] == REFUSE
+            told = transaction.change(asked.text, of_new_alone=refuses)
         transaction.log.add(Step(asked))
         self._settings.reports += [Notice(*each) for each in told]
         return Answer(tag_of(meaning))

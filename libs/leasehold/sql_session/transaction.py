@@ -424,14 +424,21 @@ class ReplayableTransaction:
             notices.append(NOTHING_TO_RESTART)
         return notices
 
-    def change(self, text: str) -> list[Told]:
-        """Run a schema change, which is committed with the rows; return what is told. Raises
-        what `BlockSchema.with_change` and `PendingChanges.change` raise."""
+    def change(self, text: str, *, of_new_alone: bool = False) -> list[Told]:
+        """Run a schema change, which is committed with the rows; return what is told.
+        `of_new_alone`: of tables that were there it changes nothing. Raises what
+        `BlockSchema.with_change` and `PendingChanges.change` raise."""
         self._writes_as_role()
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
             schema = self._pending.schema
             schema, notices = schema.with_change(text, snapshot.stored_catalog, self.context)
+        if schema.holds and of_new_alone:
+            raise FeatureNotSupported(
+                "a table that was there before this transaction is not changed in it"
+                " (leasehold.ddl_in_block = 'refuse'): send it outside of BEGIN",
+                hint="Drivers have a mode for it: autocommit, isolation level AUTOCOMMIT.",
+            )
         for table_id, element_id in sorted(schema.demanded - self._pending.schema.demanded):
             self._check_filled(table_id, element_id)
         self._pending.change(schema)
@@ -491,6 +498,10 @@ class ReplayableTransaction:
     def holds_job(self) -> bool:
         """Whether it changes tables that were there, by a job that waits for its rows."""
         return self._pending.schema.holds
+
+    def find_statement(self, table_id: int, element_id: int) -> str:
+        """Return the statement that changes an element, "": none does."""
+        return self._pending.schema.origins.get((table_id, element_id), "")
 
     def give_back_changed(self) -> None:
         """Give back what it has pinned of the tables that it changes. Nothing is read any more."""

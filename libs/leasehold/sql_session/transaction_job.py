@@ -40,7 +40,7 @@ def commit_with_job(
     try:
         job = _await_ready(node, job_id, stopped)
         if job.hold is not Hold.READY:
-            raise explain_failure(node, job)
+            raise _name_statement(transaction, job, explain_failure(node, job))
         rows = transaction.request_of_rows(new_request_id(), begins.id, job)
         return _submit(node, rows)
     except OutcomeUnknown:
@@ -48,6 +48,18 @@ def commit_with_job(
     except LeaseholdError:
         _turn_back(node, begins, job_id)
         raise
+
+
+def _name_statement(
+    transaction: ReplayableTransaction, job: Job, error: LeaseholdError
+) -> LeaseholdError:
+    """Return the error with the statement of the transaction that it is of, where that is known."""
+    elements = [found[1] for found in job.findings]
+    texts = (transaction.find_statement(job.failed_table, element) for element in elements)
+    text = next(filter(None, texts), "")
+    if text:
+        error.detail = {**error.detail, "detail": f"Statement: {text:.500}"}
+    return error
 
 
 def _submit(node: SqlNode, request: ChangeRequest) -> Outcome:

@@ -183,7 +183,10 @@ def test_what_fails_at_the_end_takes_all_of_it_back(
     one.ask("begin; alter table other_one add column c int default 1; create table n (id int)")
     one.ask(f"create index v_i on other_one (v); {said}; insert into mark values (77)")
     one.ask("insert into n values (1); update other_one set v = 71")
-    assert one.code("commit") == code
+    with pytest.raises(LeaseholdError) as failed:
+        one.ask("commit")
+    assert failed.value.sqlstate == code
+    assert failed.value.detail["detail"] == f"Statement: {said}"
     assert one.status().name == "IDLE"
     assert jobs(one) == []
     for each in (one, other):
@@ -252,6 +255,14 @@ def test_tables_are_dropped_beside(one: SqlClient, other: SqlClient) -> None:
     assert other.ask("select k from other_one") == [("new",)]
     assert other.ask("select c from old") == [(None,), (None,)]
     assert jobs(one) == []
+
+
+def test_a_session_may_refuse_such_changes(one: SqlClient) -> None:
+    one.ask("set leasehold.ddl_in_block = 'refuse'; begin; create table n (id int)")
+    assert one.code("alter table old add column c int") == "0A000"
+    one.ask("rollback; begin; create table n (id int); alter table n add column c int; commit")
+    assert one.code("set leasehold.ddl_in_block = 'sometimes'") == "22023"
+    one.ask("reset leasehold.ddl_in_block")
 
 
 class Lost:
