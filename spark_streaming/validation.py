@@ -130,8 +130,7 @@ class Validation(RunThread):
         event = self._event(events, table_id)
         if event is None or event.version < wanted:
             raise BusUnavailable(
-                f"version {wanted} of table {table_id} is not on"
-                f" {self._topics.versions.name} yet"
+                f"version {wanted} of table {table_id} is not on {self._topics.versions.name} yet"
             )
         if event.version > wanted:
             raise RunStopped

@@ -23,9 +23,7 @@ from tests.support.memory_store.snapshot import MemorySnapshot
 HELD_MS: Final = 1_500
 SHAPE_HELD: Final = replace(
     SHAPE,
-    schema=replace(
-        SHAPE.schema, coordinator=replace(SHAPE.schema.coordinator, held_ms=HELD_MS)
-    ),
+    schema=replace(SHAPE.schema, coordinator=replace(SHAPE.schema.coordinator, held_ms=HELD_MS)),
 )
 FAILS: Final = "alter table q add constraint k{0} unique (v)"
 WORKS: Final = (
@@ -133,7 +131,9 @@ class Blocks(Workload):
                 bool({f"i{number}", f"e{number}", f"k{number}"} & elements),
                 own.get(100 + number, {}).get(f"c{number}") == number,
             )
-            demand(len({*there}) == 1, "transaction", f"{where}: {number} is there in part: {there}")
+            demand(
+                len({*there}) == 1, "transaction", f"{where}: {number} is there in part: {there}"
+            )
         assert done.table_id, "it is read by its rows"
 
     def check_end(self, snapshot: MemorySnapshot) -> None:

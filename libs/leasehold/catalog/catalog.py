@@ -106,9 +106,13 @@ class Catalog:
         """Return a copy with the next versions of tables, as the commit that is decided will leave
         it."""
         ahead = self.copy()
-        for table in made:
-            ahead._put(table)
+        ahead.put(made)
         return ahead
+
+    def put(self, made: Iterable[Descriptor]) -> None:
+        """Take the next versions of tables."""
+        for table in made:
+            self._put(table)
 
     def _take_over(self, catalog: Catalog) -> None:
         self._versions = dict(catalog._versions)

@@ -51,14 +51,18 @@ class CatalogAhead(Catalog):
         own `jobs` keep nobody out: for the plan of what the request says next."""
         made = self.copy()
         made.running = {number: job for number, job in made.running.items() if number not in jobs}
-        for table in tables:
-            made._alter(table)
+        made.alter(tables)
         return made
 
     def forget_job(self, job_id: int) -> None:
         """Forget a job that was planned in here, and is not asked for any more."""
         del self.jobs[job_id]
         self.running.pop(job_id)
+
+    def alter(self, tables: Iterable[Descriptor]) -> None:
+        """Let tables be as a request will leave them."""
+        for table in tables:
+            self._alter(table)
 
     def _alter(self, table: Descriptor) -> None:
         table_id, names = table.table_id, frozenset(table.names)

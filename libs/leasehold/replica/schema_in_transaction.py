@@ -175,7 +175,9 @@ class BlockSchema:
         zones = () if {UTC.key}.issuperset(zones) else zones
         shown = dict(_show(script, self.shown))
         looked_at = frozenset().union(*map(find_looked_at, script.plans.values()))
-        demanded = frozenset((t, e) for t, plan in script.plans.items() for e in find_demanded(plan))
+        demanded = frozenset(
+            (t, e) for t, plan in script.plans.items() for e in find_demanded(plan)
+        )
         changed = [(t, p.name[1]) for t, plan in script.plans.items() for p in plan.paths]
         origins = {**dict.fromkeys(changed, text), **self.origins}
         kept = (tuple(texts), script, count, zones, frozenset(late))
@@ -197,9 +199,7 @@ def _bytes(texts: Sequence[str]) -> int:
     return sum(len(text.encode()) for text in texts)
 
 
-def _show(
-    script: StatementBatch, shown: Mapping[int, Shown]
-) -> Iterator[tuple[int, Shown]]:
+def _show(script: StatementBatch, shown: Mapping[int, Shown]) -> Iterator[tuple[int, Shown]]:
     """Yield the tables that were there as the block's statements are to see their rows. `shown`: as
     those before saw them."""
     for table_id, after in script.altered.items():

@@ -449,7 +449,8 @@ class ReplayableTransaction:
         Raises NotNullViolation."""
         table = self._pending.schema.shown[table_id].table
         column = table.by_id[element_id].name
-        text = f"SELECT 1 FROM {quoted(table.name)} WHERE {quoted(column)} IS NULL LIMIT 1"
+        source, asked = quoted(table.name), quoted(column)
+        text = f"SELECT 1 FROM {source} WHERE {asked} IS NULL LIMIT 1"  # noqa: S608 - names, quoted
         with self.prepared(text, ()) as (snapshot, plan):
             found = self._found(plan, snapshot, (), Limits(), later=False)
             with found as (rows, _), closing(rows):

@@ -1,5 +1,5 @@
-"""COMMIT of a transaction that changes tables which were there: its job first, as far as that can be
-undone, then its rows, with which the job passes its point of no return.
+"""COMMIT of a transaction that changes tables which were there: its job first, as far as that can
+be undone, then its rows, with which the job passes its point of no return.
 
 The master keeps both together. If this session ends between, the job is turned back after a while.
 """
@@ -84,8 +84,8 @@ def _await_ready(node: SqlNode, job_id: int, stopped: Callable[[], bool]) -> Job
 
 
 def _turn_back(node: SqlNode, begins: ChangeRequest, job_id: int) -> None:
-    """Have the job turned back, and wait until that is done. What can't be asked for here the
-    master does by itself."""
+    """Ask for the job to be turned back, and wait until that is done. What can't be asked for here
+    the master does by itself."""
     request = ChangeRequest(
         new_request_id(),
         control=JobControl(job_id, "cancel"),

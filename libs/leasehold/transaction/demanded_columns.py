@@ -1,5 +1,5 @@
-"""Columns that every row must have from a commit on, whoever inserts it: those that a transaction adds,
-fills, and sets NOT NULL."""
+"""Columns that every row must have from a commit on, whoever inserts it: those that a transaction
+adds, fills, and sets NOT NULL."""
 
 from __future__ import annotations
 

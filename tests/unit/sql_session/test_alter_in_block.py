@@ -71,13 +71,19 @@ def test_the_order_of_a_migration_tool(one: SqlClient, other: SqlClient) -> None
     assert other.code("update old set n_id = 9") == "23503"
     assert other.code("insert into other_one values (8, 70)") == "23505"
     assert other.code("insert into other_one values (8, 0)") == "23514"
-    assert any("old_n_id" in line for (line,) in other.ask("explain select * from old where n_id = 1"))
+    assert any(
+        "old_n_id" in line for (line,) in other.ask("explain select * from old where n_id = 1")
+    )
 
 
 @pytest.mark.parametrize(
     ("said", "asked", "rows"),
     [
-        ("alter table old add column c int", "select * from old where id = 1", [(1, 10, "x", None)]),
+        (
+            "alter table old add column c int",
+            "select * from old where id = 1",
+            [(1, 10, "x", None)],
+        ),
         ("alter table old add c int default 5", "select c from old where c = 5", [(5,), (5,)]),
         (
             "alter table old add c text not null default 'q'; alter table old alter c drop default",
@@ -140,9 +146,17 @@ def test_the_block_sees_what_it_has_changed(
         ("alter table old rename a to z", "select a from old", "42703"),
         ("alter table old rename to fresh", "select * from old", "42P01"),
         ("alter table old add c int", "alter table old add c int", "42701"),
-        ("alter table old add c int not null default 1", "insert into old (id, c) values (9, null)", "23502"),
+        (
+            "alter table old add c int not null default 1",
+            "insert into old (id, c) values (9, null)",
+            "23502",
+        ),
         ("create index i on old (a)", "create index i on old (b)", "42P07"),
-        ("alter table old add constraint k check (a > 0)", "alter table old add constraint k check (a > 1)", "42710"),
+        (
+            "alter table old add constraint k check (a > 0)",
+            "alter table old add constraint k check (a > 1)",
+            "42710",
+        ),
         ("alter table old rename to fresh", "create table old (id int)", "0A000"),
         ("alter table old add c int, add d int; drop table old", "select * from old", "42P01"),
         ("alter table old alter a type bigint using a * 2", "select * from old", "0A000"),
@@ -158,7 +172,11 @@ def test_refused_at_the_statement(one: SqlClient, said: str, asked: str, code: s
         one.ask(asked)
     except LeaseholdError as error:
         assert error.sqlstate == code, error.message
-        assert not isinstance(error, FeatureNotSupported) or error.detail.get("hint") or "table" in error.message
+        assert (
+            not isinstance(error, FeatureNotSupported)
+            or error.detail.get("hint")
+            or "table" in error.message
+        )
     else:
         raise AssertionError("it was taken")
     one.ask("rollback")

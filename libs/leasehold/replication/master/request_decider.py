@@ -171,9 +171,7 @@ class RequestDecider:
                 self._reset_clock(batch, message, request)
             elif request.barrier is not None:
                 self._pass_barrier(batch, message, request, request.barrier)
-            elif (
-                request.sql is not None or request.control is not None or request.releases
-            ):
+            elif request.sql is not None or request.control is not None or request.releases:
                 self._decide_schema_change(batch, message, request, until_ns, now)
             elif operations == 1 and not self._catalog.has_actions:
                 self._budget.begin_request()
