@@ -22,8 +22,8 @@ from leasehold.model import byte_limits
 from leasehold.model.errors import RequestTooLarge
 from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import StoredCatalog
-from leasehold.schema_change.plan.answers import Told, read_all_told
 from leasehold.rows.defaults import default_of_old_rows
+from leasehold.schema_change.plan.answers import Told, read_all_told
 from leasehold.schema_change.plan.joined_jobs import find_demanded, find_looked_at
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import refuse_altered_sequences

@@ -21,7 +21,7 @@ MADE: Final = (
     "create table pier (id int primary key, deep int not null, name text);"
     "insert into pier values (1, 1, 'a'), (2, 2, 'b');"
     "create table quay (id int primary key, pier int references pier, note text);"
-    "insert into quay values (1, 1, 'x');"
+    "insert into quay values (1, 1, 'x'), (9, null, null);"
     "create table applied (version text primary key)"
 )
 ADD_FILL: Final = (
@@ -54,8 +54,8 @@ BLOCKS: Final[dict[str, Sequence[str]]] = {
     "several changes of one table": (
         "alter table pier add column a int default 4",
         "alter table pier alter column a set default 5",
+        "alter table pier add constraint deep_check check (deep > 0)",
         "alter table pier rename column deep to depth",
-        "alter table pier add constraint depth_check check (depth > 0)",
         "alter table pier drop column name",
         "select * from pier order by id",
         "insert into pier (id, depth) values (3, 3)",
@@ -85,8 +85,10 @@ BLOCKS: Final[dict[str, Sequence[str]]] = {
     ),
     "a constraint is dropped, and made anew": (
         "alter table quay drop constraint quay_pier_fkey",
-        "alter table quay add constraint quay_pier_fkey foreign key (pier) references pier"
-        " on delete cascade",
+        (
+            "alter table quay add constraint quay_pier_fkey foreign key (pier) references pier"
+            " on delete cascade"
+        ),
         "commit",
         "delete from pier where id = 1",
         "select * from quay",
@@ -127,8 +129,10 @@ BLOCKS: Final[dict[str, Sequence[str]]] = {
     "what the catalog says within": (
         "alter table pier add column a numeric(5, 2) default 1",
         "create index pier_a on pier (a)",
-        "select column_name, data_type from information_schema.columns"
-        " where table_name = 'pier' order by ordinal_position",
+        (
+            "select column_name, data_type from information_schema.columns"
+            " where table_name = 'pier' order by ordinal_position"
+        ),
         "select indexname from pg_indexes where tablename = 'pier' order by 1",
         "rollback",
         "select column_name from information_schema.columns where table_name = 'pier' order by 1",

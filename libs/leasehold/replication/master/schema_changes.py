@@ -14,8 +14,8 @@ from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Hold, Job
-from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
+from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.model.errors import FeatureNotSupported, InsufficientPrivilege, WrongJobState
 from leasehold.model.ids import CHANGES_IN_PLACE, TRANSACTION_JOBS
 from leasehold.model.keys import Key
@@ -67,8 +67,8 @@ class SchemaSettings:
 class Decision(NamedTuple):
     """What a DDL or job-control request writes, and what its result carries. Its rows, if it has
     any, are decided under `catalog`, where the tables `empty` have none yet; `opening` stand before
-    them, and are of sequences. In `demanded` columns, (table id, element id), no row may be without a
-    value then."""
+    them, and are of sequences. In `demanded` columns, (table id, element id), no row may be without
+    a value then."""
 
     writes: tuple[CatalogWrite, ...]
     answer: Mapping[str, Any]
@@ -156,7 +156,14 @@ class SchemaChanges:
         for job in script.jobs.values():
             if job.table_id not in script.empty and not self._is_empty(job.table_id):
                 refuse_lacking(job)
-        return join_answers(tuple(answers))
+        # What a later statement takes back has begun no job.
+        begun = {write.job_id for write in script.writes if isinstance(write, JobWrite)}
+        return join_answers(
+            tuple(
+                {name: value for name, value in each.items() if name != "job" or value in begun}
+                for each in answers
+            )
+        )
 
     def _release(self, request: ChangeRequest, now: Now, actor: int) -> Decision:
         """Let a transaction's job pass its point of no return: the versions that it publishes are

@@ -12,9 +12,13 @@ from typing import Final
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import apply_edits
-from leasehold.catalog.elements import Column, ForeignKey, Index
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.catalog.job import Job
-from leasehold.model.errors import FeatureNotSupported
+from leasehold.catalog.states import State
+from leasehold.model.errors import FeatureNotSupported, Refused, UnknownColumn
+from leasehold.rows.check_constraints import condition_of
+from leasehold.rows.generated import derive
+from leasehold.rows.index_entries import exact_entry
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps.element_paths import (
     ElementPath,
@@ -158,6 +162,29 @@ def _is_risky(path: ElementPath, blank: frozenset[int]) -> bool:
     return True
 
 
+def check_versions(table: Descriptor, planned: JobPlan) -> None:
+    """Check that each version which a joined job publishes can be used: its columns have names of
+    their own, and its expressions find them. Raises FeatureNotSupported."""
+    made = table
+    for step in planned.job.steps:
+        own = (e for e in step.edits if e.table_id in (0, table.table_id))
+        made = apply_edits(made, tuple(own))
+        shown = [c.name for c in made.columns if c.state is State.PUBLIC and not c.hidden]
+        if len({*shown}) != len(shown):
+            raise _refusal(planned, "which would have two columns of one name for a while")
+        try:
+            for check in made.enforced_checks:
+                condition_of(made, check)
+            for index in made.indexes:
+                exact_entry(made, index)
+            derive(made, None, {})
+        except UnknownColumn as error:
+            why = f"of which an expression would not hold for a while: {error.message}"
+            raise _refusal(planned, why) from error
+        except Refused:
+            continue  # of a row of no values, which there is none of
+
+
 def _refuse_crossing(first: JobPlan, more: JobPlan) -> None:
     """Refuse a statement that changes what an earlier one of the request is changing already, but
     for other fields of it."""
@@ -168,6 +195,11 @@ def _refuse_crossing(first: JobPlan, more: JobPlan) -> None:
         for path in first.paths
         if isinstance(path.element, Column) and not path.new and _fields(path) & {"state", "name"}
     }
+    renamed = {
+        path.name[1]
+        for path in first.paths
+        if isinstance(path.element, Column) and "name" in _fields(path)
+    }
     if not is_joinable(more):
         raise _refusal(more, "which gets another primary key by it, or a sequence")
     for path in more.paths:
@@ -175,11 +207,26 @@ def _refuse_crossing(first: JobPlan, more: JobPlan) -> None:
         sources = getattr(getattr(element, "derived", None), "sources", ())
         if not retyped.isdisjoint((path.name[1], *path.over, *sources)):
             raise _refusal(more, "of which a column gets another type by an earlier one")
+        # ⚠ Before the commit step a column has its old name yet, and no expression finds it.
+        if path.new and not renamed.isdisjoint(_find_named(path)):
+            raise _refusal(more, f"of which a column that {_words(path)} names gets another name")
         other = before.get(_place(path))
         if other is not None and not _can_share(other, path):
             raise _refusal(more, f"whose {_words(path)} an earlier one changes already")
         if path.new and isinstance(element, Column) and element.name in going:
             raise _refusal(more, f"whose column {element.name!r} an earlier one takes away")
+
+
+def _find_named(path: ElementPath) -> tuple[int, ...]:
+    """Return the columns that an element names in an expression."""
+    match path.element:
+        case Check(columns=columns):
+            return columns
+        case Index(over=over) as index:
+            return tuple(over) if index.computed else ()
+        case Column(derived=derived):
+            return () if derived is None else derived.sources
+    return ()
 
 
 def _can_share(first: ElementPath, more: ElementPath) -> bool:

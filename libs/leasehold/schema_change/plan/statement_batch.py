@@ -52,7 +52,12 @@ from leasehold.schema_change.plan.drops import (
     without_dropped_tables,
     without_elements,
 )
-from leasehold.schema_change.plan.joined_jobs import is_joinable, join_plans, table_after
+from leasehold.schema_change.plan.joined_jobs import (
+    check_versions,
+    is_joinable,
+    join_plans,
+    table_after,
+)
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import (
     CreateTablePlan,
@@ -363,6 +368,7 @@ class StatementBatch:
                 del self.plans[planned.job.table_id]
                 self.catalog.forget_job(earlier.job.job_id)
                 return earlier.job.job_id
+            check_versions(self.catalog.newest(planned.job.table_id), joined)
             planned = joined
         job = self._count_rows(planned.job, rows_about)
         self.plans[job.table_id] = replace(planned, job=job)
