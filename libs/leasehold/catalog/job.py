@@ -259,8 +259,9 @@ def _step_to_wire(step: Step) -> list[Any]:
 def _step_from_wire(body: Any) -> Step:
     # A step of an older writer has no list of constraints to validate.
     edits, *work = body
-    table = work.pop() if len(work) > 3 else 0
-    return Step(tuple(map(edit_from_wire, edits)), *map(tuple, work), table_id=table)
+    table_id = work.pop() if len(work) > 3 else 0
+    step = Step(tuple(map(edit_from_wire, edits)), *map(tuple, work))
+    return replace(step, table_id=table_id) if table_id else step
 
 
 def _slice_from_wire(body: Any) -> CheckSlice:
