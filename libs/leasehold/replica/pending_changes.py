@@ -162,8 +162,9 @@ class PendingChanges:
 
     def _set_schema(self, schema: BlockSchema) -> None:
         self.schema = schema
-        changed = {each.table.name: each for each in schema.shown.values()}
-        gone = {*schema.dropped, *(each.name for each in schema.shown.values())} - changed.keys()
+        shown = schema.shown.values()
+        changed = {each.table.name: (each.name, each.table, each.closed) for each in shown}
+        gone = {*schema.dropped, *(each.name for each in shown)} - changed.keys()
         self._reads.use_schema(schema.made, gone, changed)
 
     def _check_follow(self, schema: BlockSchema) -> list[tuple[int, dict[str, Any]]]:

@@ -48,11 +48,13 @@ TEXT_BYTES_MAX: Final = byte_limits.BLOCK_STATEMENTS
 
 
 class Shown(NamedTuple):
-    """A table that was there, by the name that it has for others, as the block sees it. `closed`:
-    why it can't see rows of it; "": it can."""
+    """A table that was there, by the name that it has for others, as the block's statements are
+    planned on it. `after`: as the block leaves it; `closed`: why it can't see rows of it, "" = it
+    can."""
 
     name: str
     table: Descriptor
+    after: Descriptor
     closed: str
 
 
@@ -130,8 +132,8 @@ class BlockSchema:
 
     def without_drops(self, table: Descriptor) -> Descriptor:
         """Return a table that was there as this block sees it."""
-        if self.script is not None:
-            table = self.script.altered.get(table.table_id, table)
+        if table.table_id in self.shown:
+            table = self.shown[table.table_id].after
         return table if self.script is None else self.script.without_drops(table)
 
     def with_change(
@@ -179,7 +181,7 @@ class BlockSchema:
             (t, e) for t, plan in script.plans.items() for e in find_demanded(plan)
         )
         changed = [(t, p.name[1]) for t, plan in script.plans.items() for p in plan.paths]
-        origins = {**dict.fromkeys(changed, text), **self.origins}
+        origins = {place: self.origins.get(place, text) for place in changed}
         kept = (tuple(texts), script, count, zones, frozenset(late))
         return BlockSchema(*kept, shown, looked_at, demanded, origins), notices
 
@@ -206,7 +208,7 @@ def _show(script: StatementBatch, shown: Mapping[int, Shown]) -> Iterator[tuple[
         before = script.catalog.newest(table_id)
         known = shown[table_id].table.ahead if table_id in shown else {}
         table = _as_read(before, after, known)
-        yield table_id, Shown(before.name, table, _why_closed(before, after))
+        yield table_id, Shown(before.name, table, after, _why_closed(before, after))
 
 
 def _as_read(before: Descriptor, after: Descriptor, known: Mapping[int, Any]) -> Descriptor:

@@ -109,8 +109,10 @@ def test_the_order_of_a_migration_tool(one: SqlClient, other: SqlClient) -> None
             [(11, 4), (10, 4)],
         ),
         (
-            "delete from old where id = 1; alter table old add c int;"
-            " insert into old values (1, 2)",
+            (
+                "delete from old where id = 1; alter table old add c int;"
+                " insert into old values (1, 2)"
+            ),
             "select a, c from old where id = 1",
             [(2, None)],
         ),
