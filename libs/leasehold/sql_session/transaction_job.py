@@ -20,8 +20,8 @@ from leasehold.sql_session.commit import COMMIT_TIMEOUT_S
 from leasehold.sql_session.schema_changes import LOOK_S, explain_failure
 from leasehold.sql_session.transaction import ReplayableTransaction
 
-ENDS_S: Final = 30.0
-"""How long a job that is turned back is waited for."""
+ENDS_S: Final = 2.0
+"""How long a job that is turned back is waited for: it may have to wait for readers itself."""
 
 
 def commit_with_job(

@@ -282,6 +282,30 @@ def test_a_session_may_refuse_such_changes(one: SqlClient) -> None:
     one.ask("reset leasehold.ddl_in_block")
 
 
+def test_a_commit_that_waits_can_be_ended(one: SqlClient, other: SqlClient) -> None:
+    """For a reader who has pinned the table in a block."""
+    other.ask("begin; select * from old")
+    one.ask("begin; alter table old add column c int; insert into mark values (99)")
+    one.ask("set local statement_timeout = 300")
+    assert one.code("commit") == "57014"
+    assert one.code("alter table old add column d int") == "55006"
+    assert other.ask("select * from old where id = 1") == [(1, 10, "x")]
+    other.ask("rollback")
+    assert one.node.wait(lambda: jobs(one) == [], 30)
+    assert other.ask("select * from mark where a = 99") == []
+    assert other.ask(COLUMNS) == [("id",), ("a",), ("b",)]
+
+
+def test_what_others_have_changed_meanwhile_is_told_at_commit(one: SqlClient, other: SqlClient) -> None:
+    one.ask("begin; create table n (id int); alter table old add column c int")
+    one.ask("insert into mark values (98)")
+    other.ask("alter table old add column c text")
+    assert one.code("commit") == "42701"
+    assert one.code("select * from n") == "42P01"
+    assert one.ask("select * from mark where a = 98") == []
+    assert jobs(one) == []
+
+
 class Lost:
     """A session's node that is gone when the rows are to be sent."""
 
