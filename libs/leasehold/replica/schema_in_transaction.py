@@ -19,12 +19,13 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.states import State
 from leasehold.model import byte_limits
-from leasehold.model.errors import RequestTooLarge
+from leasehold.model.errors import NotNullViolation, RequestTooLarge
 from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import StoredCatalog
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.schema_change.plan.answers import Told, read_all_told
 from leasehold.schema_change.plan.joined_jobs import find_demanded, find_looked_at
+from leasehold.schema_change.plan.results import refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import refuse_altered_sequences
 from leasehold.sql.ddl.schema_statements import (
@@ -96,6 +97,14 @@ class BlockSchema:
     def holds(self) -> bool:
         """Whether its changes of tables are a job that is held for its rows."""
         return bool(self.shown) and self.script is not None and _needs_hold(self.script)
+
+    def find_lacking(self) -> Iterator[NotNullViolation]:
+        """Yield, of each table, what it can't be changed for if it has a row."""
+        for planned in () if self.script is None else self.script.plans.values():
+            try:
+                refuse_lacking(planned.job)
+            except NotNullViolation as lacking:
+                yield lacking
 
     def request_texts(self, *, late: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the statements that go out with the rows, or those of the job that is held, and

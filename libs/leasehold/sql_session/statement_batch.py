@@ -134,6 +134,6 @@ _DOING: Final = (RowStatement, SchemaStatement, CopyIn, CopyOut, DeclareCursor, 
 def is_several(statements: Sequence[SessionStatement]) -> bool:
     """Whether a text has several statements that read or write, and changes the schema by one."""
     doing = [each.meaning for each in statements if isinstance(each.meaning, _DOING)]
-    return len(statements) > 1 and any(
+    return len(doing) > 1 and any(
         isinstance(each, SchemaStatement) and not each.explains for each in doing
     )

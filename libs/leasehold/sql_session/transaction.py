@@ -441,6 +441,8 @@ class ReplayableTransaction:
             )
         for table_id, element_id in sorted(schema.demanded - self._pending.schema.demanded):
             self._check_filled(table_id, element_id)
+        for lacking in schema.find_lacking():
+            self._check_empty(lacking)
         self._pending.change(schema)
         return notices
 
@@ -449,18 +451,26 @@ class ReplayableTransaction:
         Raises NotNullViolation."""
         table = self._pending.schema.shown[table_id].table
         column = table.by_id[element_id].name
-        source, asked = quoted(table.name), quoted(column)
-        text = f"SELECT 1 FROM {source} WHERE {asked} IS NULL LIMIT 1"  # noqa: S608 - names, quoted
-        with self.prepared(text, ()) as (snapshot, plan):
-            found = self._found(plan, snapshot, (), Limits(), later=False)
-            with found as (rows, _), closing(rows):
-                lacks = bool(rows.fetch(1))
-        if lacks:
+        if self._finds(f"{quoted(table.name)} WHERE {quoted(column)} IS NULL"):
             raise NotNullViolation(
                 f'column "{column}" of relation "{table.name}" contains null values',
                 table=table.name,
                 column=column,
             )
+
+    def _check_empty(self, lacking: NotNullViolation) -> None:
+        """Raise that error if its table has a row, as this transaction sees it now."""
+        names = {each.after.name: each.table.name for each in self._pending.schema.shown.values()}
+        table = str(lacking.detail["table"])
+        if self._finds(quoted(names.get(table, table))):
+            raise lacking
+
+    def _finds(self, source: str) -> bool:
+        text = f"SELECT 1 FROM {source} LIMIT 1"  # noqa: S608 - names, quoted
+        with self.prepared(text, ()) as (snapshot, plan):
+            found = self._found(plan, snapshot, (), Limits(), later=False)
+            with found as (rows, _), closing(rows):
+                return bool(rows.fetch(1))
 
     @property
     def begins_jobs(self) -> bool:
