@@ -260,8 +260,8 @@ def _step_from_wire(body: Any) -> Step:
     # A step of an older writer has no list of constraints to validate.
     edits, *work = body
     table_id = work.pop() if len(work) > 3 else 0
-    step = Step(tuple(map(edit_from_wire, edits)), *map(tuple, work))
-    return replace(step, table_id=table_id) if table_id else step
+    made = (*map(tuple, work), (), (), ())
+    return Step(tuple(map(edit_from_wire, edits)), made[0], made[1], made[2], table_id)
 
 
 def _slice_from_wire(body: Any) -> CheckSlice:

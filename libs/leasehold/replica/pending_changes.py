@@ -149,10 +149,10 @@ class PendingChanges:
                     table=name,
                 )
         for table_id, values in added:
-            for name in [name for name in self.rows if name[0] == table_id] if values else ():
-                row = self.rows[name]
+            for row_name in [each for each in self.rows if each[0] == table_id] if values else ():
+                row = self.rows[row_name]
                 if row is not None:
-                    self.put(name, {**row, **values})
+                    self.put(row_name, {**row, **values})
         gone = self.schema.gone_with(schema)
         self._forget(gone)
         self.emptied = {k: t for k, t in self.emptied.items() if t not in gone}

@@ -296,7 +296,9 @@ def test_a_commit_that_waits_can_be_ended(one: SqlClient, other: SqlClient) -> N
     assert other.ask(COLUMNS) == [("id",), ("a",), ("b",)]
 
 
-def test_what_others_have_changed_meanwhile_is_told_at_commit(one: SqlClient, other: SqlClient) -> None:
+def test_what_others_have_changed_meanwhile_is_told_at_commit(
+    one: SqlClient, other: SqlClient
+) -> None:
     one.ask("begin; create table n (id int); alter table old add column c int")
     one.ask("insert into mark values (98)")
     other.ask("alter table old add column c text")
@@ -321,13 +323,11 @@ class Lost:
         return self._node.submit(request, *more)
 
 
-def test_a_session_that_ends_between_leaves_nothing(
-    one: SqlClient, other: SqlClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_ends_between_leaves_nothing(one: SqlClient, other: SqlClient) -> None:
     """The job waits for rows that never come, and then it is turned back."""
     one.ask("begin; alter table old add column c int; create table n (id int)")
     one.ask("insert into mark values (55)")
-    one.session._state.node = Lost(one.node)  # type: ignore[assignment]
+    one.session._state.node = Lost(one.node)
     with pytest.raises(QueryCanceled):
         one.ask("commit")
     one.session._state.node = one.node

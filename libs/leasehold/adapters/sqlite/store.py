@@ -323,9 +323,9 @@ class SqliteStore:
 
     def count_lacking(self, descriptor: Descriptor, element_id: int) -> int:
         name, column = table_name(descriptor.table_id), column_name(element_id)
-        found = self._execute(f"SELECT count(*) FROM {name} WHERE {column} IS NULL")  # noqa: S608 - integers
-        ((rows,),) = found.fetchall()
-        return int(rows)
+        text = f"SELECT count(*) FROM {name} WHERE {column} IS NULL"  # noqa: S608 - integers
+        rows: Any = self._execute(text).fetchall()
+        return int(rows[0][0])
 
     def rows_about(self, table_id: int) -> int:
         return self._counts.rows(table_id)

@@ -107,8 +107,11 @@ def is_joinable(planned: JobPlan) -> bool:
 
 def moves_rows(planned: JobPlan) -> bool:
     """Say whether rows go over into another table, or go."""
-    tables = (path for path in planned.paths if isinstance(path.element, Descriptor))
-    there = (path for path in tables if not (path.element.sequence and path.new))
+    there = [
+        path
+        for path in planned.paths
+        if isinstance(path.element, Descriptor) and not (path.element.sequence and path.new)
+    ]
     names = {"name", "alias", "key_name", "lock_moves", "sequence"}
     return any(path.new or not _fields(path) <= names for path in there)
 

@@ -41,7 +41,7 @@ def join_tables(
         kept = [p for p in _name_tables(each, own) if p.table_id not in gone or p.name[1] == 0]
         groups.append((each.job.table_id, kept))
     made = tuple(made)
-    groups += [(table.table_id, (add_table(table),)) for table in made]
+    groups += [(table.table_id, [add_table(table)]) for table in made]
     steps, point = steps_of_tables(groups)
     jobs = [each.job for each in (*plans.values(), *drops)]
     versions = {t: v for job in jobs for t, v in job.versions.items()}
