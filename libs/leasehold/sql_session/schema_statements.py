@@ -87,7 +87,7 @@ class SchemaStatements:
             text.is_done = True
             return answer
         assert not isinstance(meaning.change, Explain), "it makes nothing"
-        if not text.is_told_apart and text.fits_block(meaning.change):
+        if not text.changes and not text.is_told_apart and text.fits_block(meaning.change):
             with suppress(FeatureNotSupported):  # by itself it may be possible
                 return self._change_in_block(_asked(statement, meaning), meaning)
         if not text.is_told_apart:
