@@ -40,7 +40,7 @@ class Backfill(RunThread):
 
     def __init__(self, resources: RunResources, job: Job) -> None:
         super().__init__(resources, job)
-        self._source = self._topics.rows(job.table_id).name
+        self._source = self._topics.rows(job.worked_table).name
         self._template = chunk_template(job)
         self._columns = sorted_columns(job)
 

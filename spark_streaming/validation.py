@@ -125,12 +125,12 @@ class Validation(RunThread):
     def _descriptor(self, events: Mapping[bytes, bytes]) -> Descriptor:
         """Return the table as the job's step has published it: that event was before the job's.
         Raises RunStopped when the table has moved on, BusUnavailable, MalformedRequest."""
-        wanted = self._job.versions[self._job.table_id]
-        event = self._event(events, self._job.table_id)
+        table_id = self._job.worked_table
+        wanted = self._job.versions[table_id]
+        event = self._event(events, table_id)
         if event is None or event.version < wanted:
             raise BusUnavailable(
-                f"version {wanted} of table {self._job.table!r} is not on"
-                f" {self._topics.versions.name} yet"
+                f"version {wanted} of table {table_id} is not on {self._topics.versions.name} yet"
             )
         if event.version > wanted:
             raise RunStopped

@@ -102,6 +102,18 @@ class Catalog:
         made._forgotten = deque(self._forgotten)
         return made
 
+    def followed_by(self, made: Iterable[Descriptor]) -> Catalog:
+        """Return a copy with the next versions of tables, as the commit that is decided will leave
+        it."""
+        ahead = self.copy()
+        ahead.put(made)
+        return ahead
+
+    def put(self, made: Iterable[Descriptor]) -> None:
+        """Take the next versions of tables."""
+        for table in made:
+            self._put(table)
+
     def _take_over(self, catalog: Catalog) -> None:
         self._versions = dict(catalog._versions)
         self._newest = dict(catalog._newest)

@@ -67,6 +67,8 @@ class Descriptor:
     name from, 0 = none; its numbers go on from that one's. `replaces`: the table of which it took
     the name alone, or waits for it, with rows of its own; its numbers go on likewise.
     `sequence`: it is one, and no table, though it lies in the store as one.
+    `ahead`: as a transaction sees it that has not committed, with what rows that are there have in
+    columns that no store has, by element id.
     `key_name`: of the primary key where it is not the one that follows from the table's name, as
     after a rename of either.
     """
@@ -91,6 +93,7 @@ class Descriptor:
     sequence: Sequence | None = None
     key_name: str = ""
     since_lsn: int = field(default=0, compare=False)
+    ahead: Mapping[int, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
     def key_constraint(self) -> str:

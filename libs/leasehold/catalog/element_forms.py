@@ -89,6 +89,7 @@ COLUMN_FORM: Final = WireForm(
     sparse("ordinal"),
     sparse("moment_zone"),
     sparse("narrow", "", unless_none(type_to_wire), unless_none(type_from_wire)),
+    sparse("demanded"),
 )
 INDEX_FORM: Final = WireForm(
     Index,

@@ -90,7 +90,8 @@ class Column:
     in the order in which it got them; (): what `numbering` says of its own. `ordinal`: the element
     id in whose place it stands among the columns that a query sees, since it was made instead of
     that one; 0 = in its own. `narrow`: the type that it had before it was widened, as long as a
-    version that has it may be in use: values are of it, too.
+    version that has it may be in use: values are of it, too. `demanded`: a row must have its pair
+    whatever version inserts it, since no row lacks it any more.
     """
 
     element_id: int
@@ -113,6 +114,7 @@ class Column:
     ordinal: int = 0
     moment_zone: str = ""
     narrow: Type | None = None
+    demanded: bool = False
 
     @property
     def written_type(self) -> Type:

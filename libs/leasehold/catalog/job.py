@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any, Final
 
 from leasehold.catalog.edits import Edit, edit_from_wire
@@ -41,6 +41,15 @@ class Status(StrEnum):
         return self in (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
 
 
+class Hold(IntEnum):
+    """Whether a job waits for the rows of its transaction, which then are one commit with the step
+    that shows what it has made."""
+
+    NONE = 0  # nobody holds it
+    HELD = 1
+    READY = 2  # and all before that is done: the ledger has the versions of the step
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step of a job, which is one published descriptor version: elements are edited; then,
@@ -48,17 +57,24 @@ class Step:
 
     `backfills`: elements whose pairs the backfill makes for the rows there are, one run each, in
     this order. `validates`: constraints whose rows of before are then looked through. `verifies`:
-    element ids that every coherent node at last checks as if they were public.
+    element ids that every coherent node at last checks as if they were public. `table_id`: whose
+    elements all of these are, 0 = those of the job's own table.
     """
 
     edits: tuple[Edit, ...]
     backfills: tuple[int, ...] = ()
     verifies: tuple[int, ...] = ()
     validates: tuple[int, ...] = ()
+    table_id: int = 0
 
     @property
     def backfill(self) -> bool:
         return bool(self.backfills)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether rows are filled or looked at behind its fence."""
+        return bool(self.backfills or self.validates or self.verifies)
 
     @property
     def label(self) -> str:
@@ -92,7 +108,8 @@ class Job:
     chunk_rows, postpone (1: the point of no return waits), cancel_blockers_after_ms (0 = leases are
     waited for), gentle (1: users are to feel half of it). `principal`: the role that asked for it,
     "" = the bootstrap role. `by_range`: the run fills ranges of keys, of which the log has those up
-    to `through`, () = none yet.
+    to `through`, () = none yet. `hold`: whether it waits for its transaction at the point of no
+    return.
     """
 
     job_id: int
@@ -130,6 +147,7 @@ class Job:
     principal: str = ""
     by_range: bool = False
     through: Key = ()
+    hold: Hold = Hold.NONE
 
     @property
     def current(self) -> Step:
@@ -164,6 +182,28 @@ class Job:
         )
 
     @property
+    def worked_table(self) -> int:
+        """The table whose rows the current step works on."""
+        return self.current.table_id or self.table_id
+
+    @property
+    def failed_table(self) -> int:
+        """The table of the rows that `findings` name: that of the step which was turned back."""
+        turned = self.status in (Status.ROLLING_BACK, Status.FAILED)
+        step = self.steps[len(self.steps) // 2 - 1] if turned and self.steps else self.current
+        return step.table_id or self.table_id
+
+    @property
+    def held(self) -> bool:
+        """Whether it stands where only its transaction lets it go on."""
+        return (
+            self.hold is not Hold.NONE
+            and self.step == self.point
+            and self.phase is Phase.PUBLISHING
+            and self.status is Status.RUNNING
+        )
+
+    @property
     def awaits_run(self) -> bool:
         """Whether it waits now for a run over the rows, a backfill's or a validation's."""
         if self.status is not Status.RUNNING or self.chunks_ended:
@@ -180,7 +220,7 @@ class Job:
     @property
     def backfilling(self) -> Edit | None:
         """The edit that made the element being filled writable."""
-        edits = self.current.edits if self.element_id else ()
+        edits = self.edits_of(self.worked_table) if self.element_id else ()
         return next((edit for edit in edits if edit.element_id == self.element_id), None)
 
     def counted(self, rows: int, applied: int, end: bool, through: Key = ()) -> Job:
@@ -212,13 +252,16 @@ class Job:
 
 def _step_to_wire(step: Step) -> list[Any]:
     edits = [edit.to_wire() for edit in step.edits]
-    return [edits, list(step.backfills), list(step.verifies), list(step.validates)]
+    work = [edits, list(step.backfills), list(step.verifies), list(step.validates)]
+    return [*work, step.table_id] if step.table_id else work
 
 
 def _step_from_wire(body: Any) -> Step:
     # A step of an older writer has no list of constraints to validate.
     edits, *work = body
-    return Step(tuple(map(edit_from_wire, edits)), *map(tuple, work))
+    table_id = work.pop() if len(work) > 3 else 0
+    made = (*map(tuple, work), (), (), ())
+    return Step(tuple(map(edit_from_wire, edits)), made[0], made[1], made[2], table_id)
 
 
 def _slice_from_wire(body: Any) -> CheckSlice:
@@ -278,6 +321,7 @@ _JOB_FORM: Final = WireForm(
     sparse("principal"),
     sparse("by_range"),
     sparse("through", "", *AS_LIST),
+    sparse("hold", "", int, Hold),
 )
 job_from_wire: Final = _JOB_FORM.from_wire
 

@@ -6,7 +6,7 @@ drained: it has no name for this request, and its foreign keys are enforced all 
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Container, Iterable, Set
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import PROVISIONAL_FROM, Descriptor
@@ -45,6 +45,38 @@ class CatalogAhead(Catalog):
         self._made[table.name] = table.table_id
         self._name_indexes(table.table_id, table)
         self._references.put(table.table_id, (table,))
+
+    def altered(self, tables: Iterable[Descriptor], jobs: Container[int]) -> CatalogAhead:
+        """Return a copy in which tables that were there are as a request will leave them, and its
+        own `jobs` keep nobody out: for the plan of what the request says next."""
+        made = self.copy()
+        made.running = {number: job for number, job in made.running.items() if number not in jobs}
+        made.alter(tables)
+        return made
+
+    def forget_job(self, job_id: int) -> None:
+        """Forget a job that was planned in here, and is not asked for any more."""
+        del self.jobs[job_id]
+        self.running.pop(job_id)
+
+    def alter(self, tables: Iterable[Descriptor]) -> None:
+        """Let tables be as a request will leave them."""
+        for table in tables:
+            self._alter(table)
+
+    def _alter(self, table: Descriptor) -> None:
+        table_id, names = table.table_id, frozenset(table.names)
+        before = self._named[table_id]
+        self._versions[table_id] = {**self._versions[table_id], table.version: table}
+        self._newest[table_id] = table
+        for name in before - names:
+            self._take_name(name, table_id)
+        for name in names - before:
+            self._names[name] = (*self._names.get(name, ()), table_id)
+        self._named[table_id] = names
+        self._name_indexes(table_id, table)
+        self._references.put(table_id, (table,))
+        self._current = {}
 
     def unmake(self, table_id: int) -> None:
         self._versions.pop(table_id, None)

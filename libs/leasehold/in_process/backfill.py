@@ -150,8 +150,8 @@ class MemoryBackfill(MemoryTask):
         # The job event that starts this run was published after every image up to its fence, and
         # after the version that its step has published.
         if job.phase is not Phase.VALIDATING:
-            return _Run(job, self._ends({job.table_id}))
-        key = version_key(job.table_id)
+            return _Run(job, self._ends({job.worked_table}))
+        key = version_key(job.worked_table)
         versions = self._bus.read(self._topics.versions.name, 0, 0)
         descriptor = next(found for m in reversed(versions) if m.key == key and (found := _told(m)))
         elements = find_told(descriptor, job.current.validates)

@@ -18,7 +18,10 @@ have a column's default at once, and that a column's type is widened where it st
 RANGE_BACKFILLS: Final = 2
 """The same of a master that fills an index by ranges of keys: that each node merges them into its
 store, and says how far it is."""
-KNOWN: Final = RANGE_BACKFILLS
+TRANSACTION_JOBS: Final = 3
+"""The same of a master that makes all that a transaction says of tables one job: that a step works
+on the rows of another table than the job's own, and that a job is held until rows come."""
+KNOWN: Final = TRANSACTION_JOBS
 """The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1

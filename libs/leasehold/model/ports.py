@@ -123,6 +123,10 @@ class StoreWriter(Protocol):
         """Say whether the table has no row, as this writer sees it now."""
         ...
 
+    def count_lacking(self, descriptor: Any, element_id: int) -> int:
+        """Return how many rows have no pair of a column."""
+        ...
+
     def rows_about(self, table_id: int) -> int:
         """How many rows a table has, for estimates: kept, never counted when asked."""
         ...

@@ -131,8 +131,8 @@ def rows_per_chunk(chunk_rows: int, rows_per_second: int) -> int:
 
 def chunk_template(job: Job) -> Chunk:
     """Return a chunk of the job's run, without keys."""
-    version = job.versions[job.table_id]
-    return Chunk(job.job_id, job.run, job.table_id, version, job.element_id, ())
+    table_id = job.worked_table
+    return Chunk(job.job_id, job.run, table_id, job.versions[table_id], job.element_id, ())
 
 
 class Chunker:

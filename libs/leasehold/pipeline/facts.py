@@ -252,8 +252,9 @@ def make_findings(job: Job, rows: int, total: int, first: Iterable[tuple[int, by
             break
         with suppress(MalformedRequest):  # under that key nobody has a row
             found.append((element_id, restore_row_key(row)))
-    version = job.versions[job.table_id]
-    return Findings(job.job_id, job.run, job.table_id, version, rows, total, tuple(found))
+    table_id = job.worked_table
+    version = job.versions[table_id]
+    return Findings(job.job_id, job.run, table_id, version, rows, total, tuple(found))
 
 
 def select_counted(sources: Iterable[FactSource]) -> Mapping[int, FactSource]:

@@ -17,8 +17,9 @@ from leasehold.model.records.requests import Operation
 from leasehold.replica.reads import Reads
 from leasehold.replica.row_values import image_of
 from leasehold.replica.rows_seen import RowName
-from leasehold.replica.schema_in_transaction import BlockSchema
+from leasehold.replica.schema_in_transaction import BlockSchema, Shown
 from leasehold.replica.sequences.session_values import LocalSequence
+from leasehold.values.storage import from_storage
 
 OPERATIONS_MAX: Final = 250_000
 """As many as a request takes; what they may come to in bytes is found out when it is packed."""
@@ -79,7 +80,10 @@ class PendingChanges:
 
     def add(self, descriptor: Descriptor, operation: Operation) -> None:
         """Add an operation on a row. Raises MalformedRequest for too many, OutOfMemory."""
-        self._written[descriptor.table_id] = descriptor
+        table_id = descriptor.table_id
+        # ⚠ As the transaction leaves a table it is only until ROLLBACK TO.
+        if table_id not in self.schema.shown or table_id not in self._written:
+            self._written[table_id] = descriptor
         if len(self.operations) >= OPERATIONS_MAX:
             raise MalformedRequest(f"at most {OPERATIONS_MAX} operations in one transaction")
         self._hold(OPERATION_BYTES, operation.values)
@@ -134,6 +138,7 @@ class PendingChanges:
     def change(self, schema: BlockSchema) -> None:
         """Let the tables be as `schema` says from here on, which goes out with the rows. Raises
         FeatureNotSupported where rows that were written would have to follow."""
+        added = self._check_follow(schema)
         before = self.schema.made
         for name, table in schema.made.items():
             same = name in before and before[name].columns == table.columns
@@ -143,6 +148,11 @@ class PendingChanges:
                     " of it: change the table first",
                     table=name,
                 )
+        for table_id, values in added:
+            for row_name in [each for each in self.rows if each[0] == table_id] if values else ():
+                row = self.rows[row_name]
+                if row is not None:
+                    self.put(row_name, {**row, **values})
         gone = self.schema.gone_with(schema)
         self._forget(gone)
         self.emptied = {k: t for k, t in self.emptied.items() if t not in gone}
@@ -152,10 +162,58 @@ class PendingChanges:
 
     def _set_schema(self, schema: BlockSchema) -> None:
         self.schema = schema
-        self._reads.use_schema(schema.made, schema.dropped)
+        shown = schema.shown.values()
+        changed = {each.table.name: (each.name, each.table, each.closed) for each in shown}
+        gone = {*schema.dropped, *(each.name for each in shown)} - changed.keys()
+        self._reads.use_schema(schema.made, gone, changed)
+
+    def _check_follow(self, schema: BlockSchema) -> list[tuple[int, dict[str, Any]]]:
+        """Return the columns that `schema` adds to tables of which there are own rows, with their
+        values. Raises FeatureNotSupported where the rows can't follow."""
+        own = {table_id for table_id, _ in self.rows}
+        for table_id, _ in sorted(schema.looked_at - self.schema.looked_at):
+            if table_id in own or table_id in self.emptied:
+                raise FeatureNotSupported(
+                    "rows that are there are looked through for this change, before those that"
+                    f" this very transaction has written of table {self._known[table_id].name!r}"
+                    " are committed",
+                    hint="COMMIT the rows first, then change the table.",
+                )
+        added = []
+        for table_id, shown in schema.shown.items():
+            if table_id in self.emptied:
+                raise FeatureNotSupported(
+                    f"this very transaction has truncated table {shown.name!r}: change it first",
+                    table=shown.name,
+                )
+            if table_id in own:
+                added.append((table_id, self._columns_added(shown, self._known[table_id])))
+        return added
+
+    def _columns_added(self, shown: Shown, before: Descriptor) -> dict[str, Any]:
+        there = {c.element_id: c for c in before.by_name.values()}
+        after = {c.element_id: c for c in shown.table.by_name.values()}
+        kept = [(c.name, c.type) for e, c in after.items() if e in there]
+        if shown.closed or kept != [(c.name, c.type) for c in there.values()]:
+            raise FeatureNotSupported(
+                f"columns of table {before.name!r} change after this very transaction has written"
+                " rows of it: change the table first",
+                table=before.name,
+            )
+        ahead = shown.table.ahead
+        new = {e: c for e, c in after.items() if e not in there}
+        return {c.name: from_storage(c.type, ahead[e]) for e, c in new.items()}
 
     def empty(self, tables: Sequence[Descriptor]) -> None:
-        """Let all rows of these tables go at COMMIT, before any that is written from here on."""
+        """Let all rows of these tables go at COMMIT, before any that is written from here on.
+        Raises FeatureNotSupported for one that this transaction changes."""
+        for table in tables:
+            if table.table_id in self.schema.shown:
+                raise FeatureNotSupported(
+                    f"this very transaction changes table {table.name!r}: TRUNCATE it before, by"
+                    " itself, or say DELETE",
+                    table=table.name,
+                )
         self.emptied |= {table.table_id: table for table in tables}
         self._written |= self.emptied
         self._forget(tables)
@@ -192,12 +250,21 @@ class PendingChanges:
         return {**own, **self._restarted} if self._restarted else own
 
     @property
+    def held_text(self) -> str:
+        """What becomes of tables by the job that is held for the rows, as SQL."""
+        texts, _ = self.schema.request_texts(late=False)
+        return ";\n".join(texts)
+
+    @property
     def text(self) -> str | None:
-        """What becomes of tables and sequences, as SQL for the master."""
-        names = ", ".join(quoted(table.name) for table in self.emptied.values())
+        """What becomes of tables and sequences, as SQL for the master; of tables that were there
+        beside a job that is held."""
+        holds = self.schema.holds
+        emptied = (t for t in self.emptied.values() if not (holds and t.provisional))
+        names = ", ".join(quoted(table.name) for table in emptied)
         begun = (quoted(each.descriptor.name) for each in self._restarted.values())
         texts = (
-            *self.schema.texts,
+            *(self.schema.request_texts(late=True)[0] if holds else self.schema.texts),
             *([f"TRUNCATE TABLE {names}"] if names else ()),
             *(f"ALTER SEQUENCE {name} RESTART" for name in begun),
         )
@@ -213,14 +280,21 @@ class PendingChanges:
         """Ids of the tables that this transaction sees otherwise than others do, and perhaps of
         some of which it has taken back all."""
         made = (table.table_id for table in self.schema.made.values())
-        return frozenset((*self._written, *made))
+        return frozenset((*self._written, *made, *self.schema.shown))
+
+    @property
+    def _known(self) -> dict[int, Descriptor]:
+        """Return the tables that it has written, made or changed, by id."""
+        schema = self.schema
+        made = {table.table_id: table for table in schema.made.values()}
+        return {**self._written, **made, **{t: each.table for t, each in schema.shown.items()}}
 
     def images(
         self, tables: Collection[int]
     ) -> dict[int, tuple[Descriptor, dict[Key, Image | None]]]:
         """Return own rows, by table id, of each of `tables`; None: deleted. Raises
         FeatureNotSupported for a value that there is only once the row is committed."""
-        known = self._written | {table.table_id: table for table in self.schema.made.values()}
+        known = self._known
         found: dict[int, tuple[Descriptor, dict[Key, Image | None]]] = {
             table_id: (known[table_id], {}) for table_id in tables
         }

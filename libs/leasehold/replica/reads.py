@@ -13,7 +13,14 @@ from leasehold.catalog.elements import Index
 from leasehold.catalog.states import READABLE
 from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
 from leasehold.model.budget import Budget
-from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownColumn, UnknownTable
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    MalformedRequest,
+    NotCoherent,
+    StaleVersion,
+    UnknownColumn,
+    UnknownTable,
+)
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, Snapshots, StoreSnapshot
 from leasehold.sql.expressions.key_types import key_types
@@ -63,6 +70,7 @@ class Reads:
         self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
         self._made: Mapping[str, Descriptor] = {}
         self._gone: Container[str] = ()
+        self._changed: Mapping[str, tuple[str, Descriptor, str]] = {}
         self._budget: Budget | None = None
 
     @property
@@ -89,10 +97,16 @@ class Reads:
             lease = self._leases.acquire_named(descriptor.table_id, self._use)
             self._pinned[table] = (descriptor, lease)
 
-    def use_schema(self, made: Mapping[str, Descriptor], gone: Container[str]) -> None:
-        """Keep tables that this transaction makes, which no store has, and names of those that it
-        drops."""
-        self._made, self._gone = made, gone
+    def use_schema(
+        self,
+        made: Mapping[str, Descriptor],
+        gone: Container[str],
+        changed: Mapping[str, tuple[str, Descriptor, str]] | None = None,
+    ) -> None:
+        """Keep tables that this transaction makes, which no store has, names of those that it drops
+        or renames, and of those that it changes, by the name that they have for it, the one for
+        others, how they will be, and why their rows are closed to it, if they are."""
+        self._made, self._gone, self._changed = made, gone, changed or {}
 
     def snapshot(self) -> StoreSnapshot:
         """Open a snapshot. Raises NotCoherent: this replica may have missed a write that was
@@ -133,6 +147,9 @@ class Reads:
             return made
         if table in self._gone:
             raise UnknownTable(f"table {table!r} does not exist", table=table)
+        changed = self._changed.get(table)
+        if changed is not None:
+            return self._pin_changed(*changed)
         found = self._pinned.get(table)
         if found is not None:
             return found[0]
@@ -140,6 +157,44 @@ class Reads:
             return self._pin(table, self._open)
         with self.snapshot() as snapshot:
             return self._pin(table, snapshot)
+
+    def _pin_changed(self, name: str, table: Descriptor, closed: str) -> Descriptor:
+        """Pin a table that the transaction changes, and return it as that leaves it."""
+        if closed:
+            raise FeatureNotSupported(
+                f"this very transaction changes table {table.name!r}: its rows can't be read and"
+                f" written before that is committed, since {closed}",
+                hint="Do it before the table is changed, or behind COMMIT.",
+                table=table.name,
+            )
+        found = self._pinned.get(name)
+        if found is None and self._open is not None:
+            pinned = self._pin(name, self._open)
+        elif found is None:
+            with self.snapshot() as snapshot:
+                pinned = self._pin(name, snapshot)
+        else:
+            pinned = found[0]
+        if pinned.version != table.version:
+            raise StaleVersion(
+                f"table {name!r} was changed by others since this transaction has changed it; run"
+                " it again",
+                table=name,
+            )
+        return table
+
+    def give_back(self, tables: Container[int]) -> None:
+        """Give back the pinned versions of tables, of which nothing is read any more."""
+        for name, (descriptor, lease) in list(self._pinned.items()):
+            if descriptor.table_id in tables:
+                del self._pinned[name]
+                self._release(lease)
+
+    def _release(self, lease: HeldLease | None) -> None:
+        if lease is None or self._leases is None or self._use is None:
+            return
+        if self._leases.release_named(lease, self._use):
+            self._users_left()
 
     def _pin(self, table: str, snapshot: LooksUp) -> Descriptor:
         newest: Descriptor = snapshot.newest(table)
@@ -201,11 +256,18 @@ class Reads:
             self._open = None
 
     def row(self, descriptor: Descriptor, key: Key) -> Row | None:
+        ahead = descriptor.ahead
+        if ahead:
+            descriptor = self._pinned[self._changed[descriptor.name][0]][0]
         if self._open is not None:
-            return self._open.get(descriptor, key)
-        with self.snapshot() as snapshot:
-            self._check_pinned(descriptor, snapshot)
-            return snapshot.get(descriptor, key)
+            row = self._open.get(descriptor, key)
+        else:
+            with self.snapshot() as snapshot:
+                self._check_pinned(descriptor, snapshot)
+                row = snapshot.get(descriptor, key)
+        if not ahead or row is None:
+            return row
+        return row._replace(values={**row.values, **ahead})
 
     def scan(
         self, descriptor: Descriptor, low: Key | None, high: Key | None, rows_max: int
@@ -223,10 +285,7 @@ class Reads:
 
     def close(self) -> None:
         for _, lease in self._pinned.values():
-            if lease is None or self._leases is None or self._use is None:
-                continue
-            if self._leases.release_named(lease, self._use):
-                self._users_left()
+            self._release(lease)
         self._pinned.clear()
         if self._budget is not None:
             self._budget.close()

@@ -1,39 +1,62 @@
 """The schema changes of a transaction block: collected, planned as the master will plan them, and
 sent with its rows at COMMIT.
 
-A block takes what is whole at its commit: tables that it makes, all that is said of those, and
-what it takes away (tables, indexes, constraints), which can't fail. What another job would do to a
-table that was there may fail when COMMIT has been answered: that is refused.
+What it says of tables that were there is one job, with what it makes and drops. COMMIT has that
+job begun, waits until nothing is left but its point of no return, and then sends the rows, with
+which it passes that. Until then the block's statements see the tables as they will be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.access import Access
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.states import State
 from leasehold.model import byte_limits
-from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
+from leasehold.model.errors import NotNullViolation, RequestTooLarge
+from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import StoredCatalog
+from leasehold.rows.defaults import default_of_old_rows
 from leasehold.schema_change.plan.answers import Told, read_all_told
+from leasehold.schema_change.plan.joined_jobs import find_demanded, find_looked_at
+from leasehold.schema_change.plan.results import refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
+from leasehold.schema_change.plan.transaction_job import refuse_altered_sequences
 from leasehold.sql.ddl.schema_statements import (
     STATEMENTS_MAX,
     parse_statements,
 )
 from leasehold.sql.functions.system.session import caller_of
-from leasehold.sql.syntax.statements import DropTable, Explain
+from leasehold.sql.syntax.roles.grant_statements import RoleStatement
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    Change,
+    DropTable,
+    Explain,
+    RestartIdentity,
+    RestartSequence,
+)
 from leasehold.values.time_zone import UTC, zone_at
-
-HINT: Final = "Drivers have a mode for it: autocommit, isolation level AUTOCOMMIT."
 
 TEXT_BYTES_MAX: Final = byte_limits.BLOCK_STATEMENTS
 """The rest of a request's text is for TRUNCATE."""
+
+
+class Shown(NamedTuple):
+    """A table that was there, by the name that it has for others, as the block's statements are
+    planned on it. `after`: as the block leaves it; `closed`: why it can't see rows of it, "" = it
+    can."""
+
+    name: str
+    table: Descriptor
+    after: Descriptor
+    closed: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +64,22 @@ class BlockSchema:
     """The schema as a block has changed it: a value, which a savepoint keeps. `texts`: the
     statements that the request will hold; `zones`: the time zone in which each was said, () = all
     in UTC. `script`: what they come to, on the catalog of the block's first one, with provisional
-    ids for its tables; None before that. `count`: statements in all."""
+    ids for its tables; None before that. `count`: statements in all. `late`: the places of those
+    that go out with the rows where there is a job to be held for them. `shown`: tables that were
+    there and are changed, by id. `looked_at`: tables whose rows may keep the job from its end,
+    each with an element for which that is so. `demanded`: columns that no row may lack when the
+    block is committed, (table id, element id). `origins`: the statement that changes an element
+    first, by both."""
 
     texts: tuple[str, ...] = ()
     script: StatementBatch | None = None
     count: int = 0
     zones: tuple[str, ...] = ()
+    late: frozenset[int] = frozenset()
+    shown: Mapping[int, Shown] = field(default_factory=dict)
+    looked_at: frozenset[tuple[int, int]] = frozenset()
+    demanded: frozenset[tuple[int, int]] = frozenset()
+    origins: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     @property
     def made(self) -> Mapping[str, Descriptor]:
@@ -61,6 +94,26 @@ class BlockSchema:
         return {name: table for table in dropped for name in table.names}
 
     @property
+    def holds(self) -> bool:
+        """Whether its changes of tables are a job that is held for its rows."""
+        return bool(self.shown) and self.script is not None and _needs_hold(self.script)
+
+    def find_lacking(self) -> Iterator[NotNullViolation]:
+        """Yield, of each table, what it can't be changed for if it has a row."""
+        for planned in () if self.script is None else self.script.plans.values():
+            try:
+                refuse_lacking(planned.job)
+            except NotNullViolation as lacking:
+                yield lacking
+
+    def request_texts(self, *, late: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the statements that go out with the rows, or those of the job that is held, and
+        their zones."""
+        places = [n for n in range(len(self.texts)) if (n in self.late) == late]
+        zones = tuple(self.zones[n] for n in places) if self.zones else ()
+        return tuple(self.texts[n] for n in places), zones
+
+    @property
     def access(self) -> Access | None:
         """Return who may do what, with what the block has made and granted; None: as it is
         committed."""
@@ -69,7 +122,8 @@ class BlockSchema:
     @property
     def begins_jobs(self) -> bool:
         """Whether something goes on after its commit."""
-        return self.script is not None and self.script.drops_something
+        script = self.script
+        return script is not None and (script.drops_something or bool(script.plans))
 
     def gone_with(self, schema: BlockSchema) -> list[Descriptor]:
         """Return tables that there are here and not any more in `schema`, which comes after
@@ -86,6 +140,9 @@ class BlockSchema:
         return {each for each, begun in after.items() if before.get(each) != begun}
 
     def without_drops(self, table: Descriptor) -> Descriptor:
+        """Return a table that was there as this block sees it."""
+        if table.table_id in self.shown:
+            table = self.shown[table.table_id].after
         return table if self.script is None else self.script.without_drops(table)
 
     def with_change(
@@ -95,22 +152,25 @@ class BlockSchema:
         `StatementBatch.take` raises, FeatureNotSupported, RequestTooLarge (54000)."""
         if self.script is None:
             actor = caller_of(context).role_id
-            script = StatementBatch.on(_catalog(stored()), provisional=True, actor=actor)
+            catalog = _catalog(stored())
+            script = StatementBatch.on(catalog, provisional=True, actor=actor, whole=True)
         else:
             script = self.script.copy()
-        texts, drops = [*self.texts], []
+        texts, drops, late = [*self.texts], [], set(self.late)
         notices: list[Told] = []
         zone = zone_at(context).key
         said = parse_statements(text, () if zone == UTC.key else (zone,))
         for statement, sql in said:
             assert not isinstance(statement, Explain), "that changes nothing"
             answer = script.take(statement, sql, b"", context, lambda _: -1)
-            _refuse_jobs(script)
+            if _needs_hold(script):
+                refuse_altered_sequences(script.plans.values())
             notices += read_all_told(answer)
             if isinstance(statement, DropTable) and answer.keys() != {"notice"}:
                 # Of those that one text drops some may not be there.
                 drops.append(statement)
             elif answer.keys() != {"notice"}:
+                late |= {len(texts)} if _is_late(statement) else set()
                 texts.append(sql)
         if drops:
             names = ", ".join(quoted(each.name) for each in drops)
@@ -124,7 +184,15 @@ class BlockSchema:
         zones = self.zones or (UTC.key,) * len(self.texts)
         zones += (zone,) * (len(texts) - len(zones))
         zones = () if {UTC.key}.issuperset(zones) else zones
-        return BlockSchema(tuple(texts), script, count, zones), notices
+        shown = dict(_show(script, self.shown))
+        looked_at = frozenset().union(*map(find_looked_at, script.plans.values()))
+        demanded = frozenset(
+            (t, e) for t, plan in script.plans.items() for e in find_demanded(plan)
+        )
+        changed = [(t, p.name[1]) for t, plan in script.plans.items() for p in plan.paths]
+        origins = {place: self.origins.get(place, text) for place in changed}
+        kept = (tuple(texts), script, count, zones, frozenset(late))
+        return BlockSchema(*kept, shown, looked_at, demanded, origins), notices
 
 
 def _catalog(stored: StoredCatalog) -> Catalog:
@@ -142,12 +210,48 @@ def _bytes(texts: Sequence[str]) -> int:
     return sum(len(text.encode()) for text in texts)
 
 
-def _refuse_jobs(script: StatementBatch) -> None:
-    for job in script.jobs.values():
-        raise FeatureNotSupported(
-            f"table {job.table!r} was there before this transaction: such a change ({job.kind})"
-            " is a job, which goes on after its commit and may fail then; send it outside of"
-            " BEGIN",
-            hint=HINT,
-            table=job.table,
-        )
+def _show(script: StatementBatch, shown: Mapping[int, Shown]) -> Iterator[tuple[int, Shown]]:
+    """Yield the tables that were there as the block's statements are to see their rows. `shown`: as
+    those before saw them."""
+    for table_id, after in script.altered.items():
+        before = script.catalog.newest(table_id)
+        known = shown[table_id].table.ahead if table_id in shown else {}
+        table = _as_read(before, after, known)
+        yield table_id, Shown(before.name, table, after, _why_closed(before, after))
+
+
+def _as_read(before: Descriptor, after: Descriptor, known: Mapping[int, Any]) -> Descriptor:
+    """Return a table as it will be, by what stores have of it now. `known`: what rows have of
+    columns by the default that these had at first."""
+    there = {column.element_id for column in before.columns}
+    entries = {index.element_id for index in before.indexes if index.state is State.PUBLIC}
+    new = (c for c in after.by_name.values() if c.element_id not in there)
+    return replace(
+        after,
+        indexes=tuple(index for index in after.indexes if index.element_id in entries),
+        ahead={c.element_id: known.get(c.element_id, default_of_old_rows(c)) for c in new},
+    )
+
+
+def _why_closed(before: Descriptor, after: Descriptor) -> str:
+    """Return why the block can't read and write a table's rows any more; "": it can."""
+    there = {column.element_id for column in before.columns}
+    for column in after.by_name.values():
+        if column.element_id in there:
+            continue
+        if column.ordinal:
+            return f"column {column.name!r} gets another type"
+        if column.generated or (column.has_default and default_of_old_rows(column) is None):
+            return f"each row has a value of its own in column {column.name!r}"
+    return "it gets other locks" if before.row_locks != after.row_locks else ""
+
+
+def _needs_hold(script: StatementBatch) -> bool:
+    return any(not is_sequence_id(table_id) for table_id in script.plans)
+
+
+def _is_late(change: Change) -> bool:
+    """Say whether a statement goes out with the rows: it is done at once, and moves none."""
+    if isinstance(change, AlterTable):
+        return all(isinstance(action, RestartIdentity) for action in change.actions)
+    return isinstance(change, RoleStatement | RestartSequence)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Job
 from leasehold.model.budget import UNBOUNDED_BYTES, Budget
 from leasehold.model.errors import MalformedRequest, Uncommittable
 from leasehold.model.ids import hidden_keys
@@ -331,6 +332,40 @@ class WriteSet:
             reads=self.seen.reads.read_set(self.lsn),
             time_zones=pending.schema.zones,
         )
+
+    def job_request(self, request_id: bytes) -> ChangeRequest:
+        """Return the request of the job that is held for the rows."""
+        pending = self.pending
+        _, zones = pending.schema.request_texts(late=False)
+        return ChangeRequest(
+            request_id,
+            sql=pending.held_text,
+            on_conflict=OnConflict.FAIL,
+            time_zones=zones,
+            held=True,
+        )
+
+    def request_of_rows(self, request_id: bytes, releases: bytes, job: Job) -> ChangeRequest:
+        """Return the request of the rows that `job` waits for, under the versions that it publishes
+        with them."""
+        schema = self.pending.schema
+        numbers = {each.table.name: table_id for table_id, each in schema.shown.items()}
+        names = {each.name: each.table.name for each in schema.shown.values()}
+        request = self.request(request_id, 1, OnConflict.FAIL)
+        assert request is not None, "it has changed tables"
+
+        def under(operation: Operation) -> Operation:
+            if operation.schema_version is None:
+                return operation
+            name = names.get(operation.table, operation.table)
+            number = numbers.get(name)
+            if number is None:
+                return operation
+            return operation._replace(table=name, schema_version=job.versions[number])
+
+        operations = tuple(map(under, request.operations))
+        zones = schema.request_texts(late=True)[1]
+        return request._replace(operations=operations, releases=releases, time_zones=zones)
 
     # ------------------------------------------------------------ inside
 

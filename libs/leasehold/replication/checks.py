@@ -52,7 +52,7 @@ class Checks:
             return
         for job in _verified_jobs(record):
             self._store.check(
-                make_subject(job), (job.table_id,), job.current.verifies, part=job.look
+                make_subject(job), (job.worked_table,), job.current.verifies, part=job.look
             )
 
     def take_barriers(self, record: Decisions, catalog: Catalog) -> None:

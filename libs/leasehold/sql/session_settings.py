@@ -28,6 +28,9 @@ NO_ROLE: Final = "none"
 """The setting `role` of who acts as himself."""
 WAIT_FOR_LSN: Final = "leasehold.wait_for_lsn"
 """SET of it waits until the node has that commit, so that what is read from then on shows it."""
+AT_COMMIT: Final = "at_commit"
+REFUSE: Final = "refuse"
+"""What a transaction block does with a change of a table that was there."""
 NOT_RESET: Final = ("session_authorization", "role", "is_superuser")
 """What RESET ALL leaves as it is."""
 _UNITS_MS: Final = {
@@ -231,6 +234,7 @@ _TABLE: Final = (
     Setting("leasehold.replays_max", "100", _integer(0, 10_000)),
     Setting("leasehold.coherent_timeout", "5s", _duration),
     Setting("leasehold.wait_for_jobs", "on", _switch),
+    Setting("leasehold.ddl_in_block", AT_COMMIT, _one_of(AT_COMMIT, REFUSE)),
     Setting(WAIT_FOR_LSN, "0", _integer(0, 2**63 - 2)),
 )
 SETTINGS: Final[Mapping[str, Setting]] = {setting.name.lower(): setting for setting in _TABLE}

@@ -185,7 +185,7 @@ def follow_jobs(
             return False
         job = node.jobs()[job_id]
         if job.status is not Status.SUCCEEDED:
-            raise _failure(job, statement, _broken_by_rows(node, job))
+            raise _failure(job, _code_of(job, statement), _broken_by_rows(node, job))
     return True
 
 
@@ -218,9 +218,14 @@ def _ended(node: SqlNode, job_id: int) -> bool:
     return job is not None and job.status.ended and node.is_settled()
 
 
-def _failure(job: Job, statement: SchemaStatement, broken: Mapping[str, str]) -> Refused:
+def explain_failure(node: SqlNode, job: Job) -> Refused:
+    """Return the error of a transaction whose job has failed."""
+    return _failure(job, job.code or FAILED, _broken_by_rows(node, job))
+
+
+def _failure(job: Job, code: str, broken: Mapping[str, str]) -> Refused:
     words = job.error or f"it was {job.status.value}"
-    code = CANCELLED if job.status is Status.CANCELLED else _code_of(job, statement)
+    code = CANCELLED if job.status is Status.CANCELLED else code
     drawn = _left_without(job)
     if drawn and code in (FAILED, MISSING):
         code, words = EXHAUSTED, f"{drawn} has no number left for all rows; {words}"
@@ -233,8 +238,10 @@ def _broken_by_rows(node: SqlNode, job: Job) -> dict[str, str]:
     if not job.findings:
         return {}
     element_id = job.findings[0][1]
+    table_id = job.failed_table
     edits = (edit for step in job.steps for edit in step.edits)
-    made = next((edit for edit in edits if edit.element_id == element_id), None)
+    own = (edit for edit in edits if (edit.table_id or job.table_id) == table_id)
+    made = next((edit for edit in own if edit.element_id == element_id), None)
     if made is not None:
         return {"column" if made.kind is Kind.COLUMN else "constraint": made.name}
     # What is only validated has not been edited yet.

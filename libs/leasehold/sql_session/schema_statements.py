@@ -13,6 +13,7 @@ from leasehold.pgwire.wire_errors import Canceled
 from leasehold.replica.replay_log import Asked, Step, Types
 from leasehold.schema_change.plan.answers import Told
 from leasehold.sql.ddl.schema_statements import Said
+from leasehold.sql.session_settings import REFUSE
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.syntax.statements import Explain, Truncate
 from leasehold.sql_session.portals import CommandPortal
@@ -86,7 +87,7 @@ class SchemaStatements:
             text.is_done = True
             return answer
         assert not isinstance(meaning.change, Explain), "it makes nothing"
-        if not text.changes and text.fits_block(meaning.change):
+        if not text.changes and not text.is_told_apart and text.fits_block(meaning.change):
             with suppress(FeatureNotSupported):  # by itself it may be possible
                 return self._change_in_block(_asked(statement, meaning), meaning)
         if not text.is_told_apart:
@@ -140,7 +141,8 @@ class SchemaStatements:
         if asked.emptied:
             told = [Told("NOTICE", "00000", words) for words in transaction.empty(asked)]
         else:
-            told = transaction.change(asked.text)
+            refuses = self._settings.values["leasehold.ddl_in_block"] == REFUSE
+            told = transaction.change(asked.text, of_new_alone=refuses)
         transaction.log.add(Step(asked))
         self._settings.reports += [Notice(*each) for each in told]
         return Answer(tag_of(meaning))

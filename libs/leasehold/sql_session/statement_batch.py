@@ -1,8 +1,7 @@
 """Schema changes among several statements of one text, which in PostgreSQL are one transaction.
 
-If all of them change the schema and it is all or nothing, they are one request. Tables that are
-made, emptied or dropped among rows are a transaction block with them. If it can't be, as where one
-of several jobs may fail after the others have ended, each is a transaction of its own, and the
+If all of them change the schema and it is all or nothing, they are one request. Else they are a
+transaction block, with rows among them. What no block can hold is a transaction of its own, and the
 client is told so.
 """
 
@@ -35,9 +34,11 @@ from leasehold.sql.syntax.statements import (
     CreateIndex,
     CreateSequence,
     CreateTable,
+    DropIndex,
     DropSequence,
     DropTable,
     Explain,
+    RenameIndex,
     RenameSequence,
     RenameTable,
     SequenceStatement,
@@ -49,8 +50,8 @@ NOT_ONE: Final = (
     " one fails"
 )
 WHY: Final = (
-    "A change of a table that is there is a job, which goes on after its commit. Several changes of"
-    " one table are one job as neighbours, or as one ALTER TABLE with several actions."
+    "A transaction block can't hold one of them; sent by itself, between BEGIN and COMMIT, it is"
+    " refused with a sentence that says why."
 )
 
 
@@ -67,8 +68,6 @@ class SeveralStatements:
         ]
         self.changes: Sequence[Said] = said if len(said) == len(statements) else ()
         """All of them, if nothing else is in the text; else ()."""
-        made = (change for change, _ in said)
-        self._tables = {change.name for change in made if isinstance(change, CreateTable)}
         self.is_done = False
         self.is_told_apart = False
         self.text = text[statements[0].offset :]
@@ -106,16 +105,15 @@ class SeveralStatements:
         return is_all_or_nothing(script)
 
     def fits_block(self, change: Change) -> bool:
-        """Whether a transaction block may hold it, beside the rows of this text: tables that are
-        made, emptied or dropped, sequences, and what changes a table that the text makes."""
+        """Whether a transaction block may hold it, beside the rows of this text: but for what
+        CASCADE takes along, all that says something of tables, indexes and sequences."""
         match change:
             case CreateTable() | Truncate():
                 return True
             case DropTable(cascade=cascade) | DropSequence(cascade=cascade):
                 return not cascade  # rows behind may rest on it, and it is in force at its commit
-            case AlterTable(table=table) | CreateIndex(table=table):
-                return table in self._tables
-        return isinstance(change, get_args(SequenceStatement))
+        known = (AlterTable, CreateIndex, DropIndex, RenameIndex, *get_args(SequenceStatement))
+        return isinstance(change, known)
 
 
 def _may_help(before: Change, error: Refused) -> bool:
@@ -136,6 +134,6 @@ _DOING: Final = (RowStatement, SchemaStatement, CopyIn, CopyOut, DeclareCursor, 
 def is_several(statements: Sequence[SessionStatement]) -> bool:
     """Whether a text has several statements that read or write, and changes the schema by one."""
     doing = [each.meaning for each in statements if isinstance(each.meaning, _DOING)]
-    return len(statements) > 1 and any(
+    return len(doing) > 1 and any(
         isinstance(each, SchemaStatement) and not each.explains for each in doing
     )

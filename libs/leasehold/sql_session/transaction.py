@@ -12,8 +12,10 @@ from leasehold.adapters.sqlite.query import Limits, Rows
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import Writing, Written, own_rows
 from leasehold.catalog.access import Access, check_owner, check_privilege
+from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.job import Job
 from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.sequence_ownership import list_own_sequences, refuse_sequence
@@ -21,6 +23,7 @@ from leasehold.model.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     NotCoherent,
+    NotNullViolation,
     RequestTooLarge,
     StaleVersion,
 )
@@ -421,16 +424,53 @@ class ReplayableTransaction:
             notices.append(NOTHING_TO_RESTART)
         return notices
 
-    def change(self, text: str) -> list[Told]:
-        """Run a schema change, which is committed with the rows; return what is told. Raises
-        what `BlockSchema.with_change` and `PendingChanges.change` raise."""
+    def change(self, text: str, *, of_new_alone: bool = False) -> list[Told]:
+        """Run a schema change, which is committed with the rows; return what is told.
+        `of_new_alone`: of tables that were there it changes nothing. Raises what
+        `BlockSchema.with_change` and `PendingChanges.change` raise."""
         self._writes_as_role()
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
             schema = self._pending.schema
             schema, notices = schema.with_change(text, snapshot.stored_catalog, self.context)
+        if schema.holds and of_new_alone:
+            raise FeatureNotSupported(
+                "a table that was there before this transaction is not changed in it"
+                " (leasehold.ddl_in_block = 'refuse'): send it outside of BEGIN",
+                hint="Drivers have a mode for it: autocommit, isolation level AUTOCOMMIT.",
+            )
+        for table_id, element_id in sorted(schema.demanded - self._pending.schema.demanded):
+            self._check_filled(table_id, element_id)
+        for lacking in schema.find_lacking():
+            self._check_empty(lacking)
         self._pending.change(schema)
         return notices
+
+    def _check_filled(self, table_id: int, element_id: int) -> None:
+        """Check that each row, as this transaction sees it now, has a column that it has added.
+        Raises NotNullViolation."""
+        table = self._pending.schema.shown[table_id].table
+        column = table.by_id[element_id].name
+        if self._finds(f"{quoted(table.name)} WHERE {quoted(column)} IS NULL"):
+            raise NotNullViolation(
+                f'column "{column}" of relation "{table.name}" contains null values',
+                table=table.name,
+                column=column,
+            )
+
+    def _check_empty(self, lacking: NotNullViolation) -> None:
+        """Raise that error if its table has a row, as this transaction sees it now."""
+        names = {each.after.name: each.table.name for each in self._pending.schema.shown.values()}
+        table = str(lacking.detail["table"])
+        if self._finds(quoted(names.get(table, table))):
+            raise lacking
+
+    def _finds(self, source: str) -> bool:
+        text = f"SELECT 1 FROM {source} LIMIT 1"  # noqa: S608 - names, quoted
+        with self.prepared(text, ()) as (snapshot, plan):
+            found = self._found(plan, snapshot, (), Limits(), later=False)
+            with found as (rows, _), closing(rows):
+                return bool(rows.fetch(1))
 
     @property
     def begins_jobs(self) -> bool:
@@ -458,12 +498,39 @@ class ReplayableTransaction:
     def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
         request = self._writes.request(request_id, attempt, on_conflict)
         assert request is not None, "it has written"
-        if self._asks_as is not None:
-            principal, as_role = self._asks_as
-            request = request._replace(principal=principal, as_role=as_role)
+        request = self._in_role(request)
         if on_conflict is not OnConflict.REPLAY:
             return request
         return request._replace(operations=self.log.operations(request.operations))
+
+    # ------------------------------------------------------------ its job
+
+    @property
+    def holds_job(self) -> bool:
+        """Whether it changes tables that were there, by a job that waits for its rows."""
+        return self._pending.schema.holds
+
+    def find_statement(self, table_id: int, element_id: int) -> str:
+        """Return the statement that changes an element, "": none does."""
+        return self._pending.schema.origins.get((table_id, element_id), "")
+
+    def give_back_changed(self) -> None:
+        """Give back what it has pinned of the tables that it changes. Nothing is read any more."""
+        self._reads.give_back(self._pending.schema.shown)
+
+    def job_request(self, request_id: bytes) -> ChangeRequest:
+        """Return the request of that job."""
+        return self._in_role(self._writes.job_request(request_id))
+
+    def request_of_rows(self, request_id: bytes, releases: bytes, job: Job) -> ChangeRequest:
+        """Return the request of the rows that the job waits for."""
+        return self._in_role(self._writes.request_of_rows(request_id, releases, job))
+
+    def _in_role(self, request: ChangeRequest) -> ChangeRequest:
+        if self._asks_as is None:
+            return request
+        principal, as_role = self._asks_as
+        return request._replace(principal=principal, as_role=as_role)
 
     def close(self) -> None:
         self._reads.close()

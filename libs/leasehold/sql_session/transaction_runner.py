@@ -17,6 +17,7 @@ from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.sql_session.schema_changes import job_warnings
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.transaction import ReplayableTransaction
+from leasehold.sql_session.transaction_job import commit_with_job
 from leasehold.sql_session.transaction_maker import TransactionMaker
 from leasehold.transaction.block import BlockStatus
 
@@ -213,6 +214,8 @@ class TransactionRunner:
             return self.maker.make(isolation, transaction.context, lsn, block=in_block)
 
         state = self._state
+        if transaction.holds_job:
+            return commit_with_job(transaction, state.node, state.running.stopped)
         alone = None if in_block or not self.answer_held else transaction.log.lone_write
         told = "" if alone is None else alone.counted
         outcome = commit(

@@ -23,6 +23,7 @@ from leasehold.rows.defaults import Draw
 from leasehold.rows.filled_by_key import complete_new_row
 from leasehold.transaction.binding import binding
 from leasehold.transaction.decide import decide, delete_row, uncommittable, with_key
+from leasehold.transaction.demanded_columns import check_demanded
 from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.foreign_keys import References
 from leasehold.transaction.mirror_table import Followed, follow_writes
@@ -176,6 +177,7 @@ def _as_new(change: RowChange, descriptor: Descriptor, catalog: Catalog) -> RowC
     if not catalog.has_newer(descriptor):
         return change
     newest = catalog.newest(descriptor.table_id)
+    check_demanded(newest, descriptor, change.image)
     return change._replace(image=complete_new_row(newest, descriptor.version, change.image))
 
 

@@ -181,6 +181,10 @@ class MemoryStore:
     def is_empty(self, table_id: int) -> bool:
         return not self.rows_about(table_id)
 
+    def count_lacking(self, descriptor: Descriptor, element_id: int) -> int:
+        rows = [self._now.row(t, k) for t, k in self._now.exists if t == descriptor.table_id]
+        return sum(row is not None and row.values.get(element_id) is None for row in rows)
+
     def rows_about(self, table_id: int) -> int:
         return sum(1 for table, _ in self._now.exists if table == table_id)
 

@@ -190,8 +190,6 @@ def test_truncating_and_altering_what_was_made(one: SqlClient) -> None:
         ("begin", "drop table nothing", "42P01"),
         ("begin; drop table old", "drop table old", "42P01"),
         ("begin; drop table old", "insert into old values (5, 5)", "42P01"),
-        ("begin", "alter table old add column b int", "0A000"),
-        ("begin", "create index on old (a)", "0A000"),
         ("begin; create table n (a int); drop table n", "select * from n", "42P01"),
         (
             "begin; create table n (a int); insert into n values (1)",
@@ -244,7 +242,7 @@ def test_a_foreign_key_goes_in_a_block(one: SqlClient, other: Other) -> None:
     shown = "select count(*) from pg_constraint where conname = 'f'"
     one.ask("begin; alter table n drop constraint f")
     assert (one.ask(shown), other.ask(shown)) == ([(0,)], [(1,)])
-    assert one.code("alter table n drop constraint f") == "0A000"
+    assert one.code("alter table n drop constraint f") == "42704"
     one.ask("rollback")
     assert one.ask(shown) == [(1,)]
     one.ask("begin; alter table n drop constraint f; commit")

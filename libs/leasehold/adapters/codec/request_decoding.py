@@ -61,16 +61,18 @@ _SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used",
 _OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version", "arbiters")
 _MANY: Final = ("table", "op", "columns", "rows", "keys", "schema_version", "arbiters")
 _SQL: Final = ("sql", "time_zones")
+_ROWS_OF_JOB: Final = ("releases",)
 _CONTROL_SETTINGS: Final[tuple[str, ...]] = tuple(SETTINGS)
 _CLOCK_ACTIONS: Final = {"reset": True}
 _ACTIONS: Final = ("pause", "resume", "cancel", "dismiss", "set")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
-    "table": frozenset((*_SHARED, *_OPERATION, *_SQL)),
-    "transaction": frozenset((*_SHARED, "transaction", *_SQL)),
-    "sql": frozenset((*_SHARED, *_SQL)),
+    "table": frozenset((*_SHARED, *_OPERATION, *_SQL, *_ROWS_OF_JOB)),
+    "transaction": frozenset((*_SHARED, "transaction", *_SQL, *_ROWS_OF_JOB)),
+    "sql": frozenset((*_SHARED, *_SQL, "held", *_ROWS_OF_JOB)),
     "job": frozenset((*_SHARED, "job", "action", *_CONTROL_SETTINGS)),
     "clock": frozenset((*_SHARED, "clock")),
     "barrier": frozenset((*_SHARED, "barrier")),
+    "releases": frozenset((*_SHARED, *_ROWS_OF_JOB)),
 }
 _OPERATION_FIELDS: Final = frozenset(_OPERATION)
 _EXPRESSION_FIELDS: Final = ({"expr"}, {"expr", "args", "types"})
@@ -176,6 +178,8 @@ def _request(fields: dict[Any, Any], read: tuple[Operation, ...] | None = None) 
         check_text(get("as_role"), "as_role", ROLE_BYTES_MAX) if "as_role" in fields else "",
         "",
         decode_barrier(fields["barrier"]) if form == "barrier" else None,
+        check_flag(get("held"), "held") if "held" in fields else False,
+        _request_id(get("releases")) if "releases" in fields else b"",
     )
 
 

@@ -43,7 +43,7 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
         fields["barrier"] = list(request.barrier)
     elif len(request.operations) == 1:
         fields |= _operation_fields(request.operations[0])
-    elif request.operations or request.sql is None:
+    elif request.operations or (request.sql is None and not request.releases):
         fields["transaction"] = list(_all_fields(request.operations))
     if request.on_conflict is not OnConflict.RETRY:
         fields["on_conflict"] = request.on_conflict.value
@@ -60,6 +60,10 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
         fields["as_role"] = request.as_role
     if request.reads is not None:
         fields["reads"] = request.reads
+    if request.held:
+        fields["held"] = True
+    if request.releases:
+        fields["releases"] = request.releases
     return pack_fields(fields)
 
 

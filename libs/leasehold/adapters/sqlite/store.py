@@ -52,6 +52,7 @@ from leasehold.adapters.sqlite.statement_memory import (
 from leasehold.adapters.sqlite.written_since import gone_from, written_in
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.catalog.physical_names import column_name
 from leasehold.model.budget import Budget, RangeLooks
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
@@ -319,6 +320,12 @@ class SqliteStore:
 
     def is_empty(self, table_id: int) -> bool:
         return not self._execute(f"SELECT 1 FROM {table_name(table_id)} LIMIT 1").fetchall()  # noqa: S608 - an integer
+
+    def count_lacking(self, descriptor: Descriptor, element_id: int) -> int:
+        name, column = table_name(descriptor.table_id), column_name(element_id)
+        text = f"SELECT count(*) FROM {name} WHERE {column} IS NULL"  # noqa: S608 - integers
+        rows: Any = self._execute(text).fetchall()
+        return int(rows[0][0])
 
     def rows_about(self, table_id: int) -> int:
         return self._counts.rows(table_id)

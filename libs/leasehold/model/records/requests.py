@@ -139,6 +139,9 @@ class ChangeRequest(NamedTuple):
     principal's own. `key_number`: of the principal's key that has signed it; "" = the database's
     own have, for the principal.
     `barrier` alone: see `BarrierRequest`.
+    `held`: `sql` is of a transaction whose rows come later: what it asks for is one job, which
+    waits for them before its point of no return. `releases`: the id of that request, of the one
+    that brings the rows; b"" = it is none.
     """
 
     id: bytes
@@ -157,6 +160,8 @@ class ChangeRequest(NamedTuple):
     as_role: str = ""
     key_number: str = ""
     barrier: BarrierRequest | None = None
+    held: bool = False
+    releases: bytes = b""
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings

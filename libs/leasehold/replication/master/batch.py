@@ -15,7 +15,14 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.overlay import CatalogAhead
 from leasehold.model import byte_limits
-from leasehold.model.errors import GaveUp, LeaseholdError, NotAuthentic, Refused, RequestTooLarge
+from leasehold.model.errors import (
+    GaveUp,
+    LeaseholdError,
+    NotAuthentic,
+    NotNullViolation,
+    Refused,
+    RequestTooLarge,
+)
 from leasehold.model.ports import Codec
 from leasehold.model.records.log import (
     Backfill,
@@ -55,6 +62,7 @@ from leasehold.replication.outcomes import (
     outcome_of_commit,
     outcome_of_refusal,
 )
+from leasehold.transaction.demanded_columns import count_filled
 from leasehold.transaction.overlay import RowReader
 from leasehold.transaction.rights import Rights
 from leasehold.transaction.sequence_operations import rows_with_versions
@@ -64,12 +72,14 @@ from leasehold.transaction.verify import Decided, verify, verify_in_slices
 
 class Made(NamedTuple):
     """What the DDL of a request writes beside its rows; the tables `empty` have none yet. So many
-    operations before the first of the requester's are `opening`, the master's own."""
+    operations before the first of the requester's are `opening`, the master's own. In the columns
+    `demanded`, (table id, element id), no row may be without a value when it is committed."""
 
     writes: tuple[CatalogWrite, ...] = ()
     answer: Any = None
     empty: frozenset[int] = frozenset()
     opening: int = 0
+    demanded: tuple[tuple[int, int], ...] = ()
 
 
 NOTHING_MADE: Final = Made()
@@ -168,6 +178,7 @@ class Batch:
                 else None
             )
             found = verify(request, catalog, *self._against(made), rights)
+            self._check_demanded(found, made, catalog)
         except Refused as error:
             found = error
         except LeaseholdError:
@@ -186,6 +197,7 @@ class Batch:
         try:
             rights = rights_of(request, catalog, made.opening)
             decided = yield from verify_in_slices(request, catalog, *self._against(made), rights)
+            self._check_demanded(decided, made, catalog)
             if len(decided.changes) <= LARGE_OPERATIONS:
                 return decided
             excess = yield from self._find_excess(message, request, decided, made, catalog)
@@ -198,6 +210,20 @@ class Batch:
         except Exception as error:  # noqa: BLE001 - see `internal_failure`
             return internal_failure(error)
         return excess or decided
+
+    def _check_demanded(self, decided: Decided, made: Made, catalog: Catalog) -> None:
+        """Raise NotNullViolation where a row is without a value in a column of `made.demanded`:
+        each that is there without has to be among those that are decided."""
+        for table_id, element_id in made.demanded:
+            descriptor = catalog.newest(table_id)
+            filled = count_filled(decided, table_id, element_id)
+            if self._store.count_lacking(descriptor, element_id) > filled:
+                name = descriptor.by_id[element_id].name
+                raise NotNullViolation(
+                    f'column "{name}" of relation "{descriptor.name}" contains null values',
+                    table=descriptor.name,
+                    column=name,
+                )
 
     def _find_excess(
         self,

@@ -171,7 +171,7 @@ class RequestDecider:
                 self._reset_clock(batch, message, request)
             elif request.barrier is not None:
                 self._pass_barrier(batch, message, request, request.barrier)
-            elif request.sql is not None or request.control is not None:
+            elif request.sql is not None or request.control is not None or request.releases:
                 self._decide_schema_change(batch, message, request, until_ns, now)
             elif operations == 1 and not self._catalog.has_actions:
                 self._budget.begin_request()
@@ -203,7 +203,7 @@ class RequestDecider:
         finally:
             self._budget.pause()
         request = _with_opening(request, decision)
-        if request.operations:
+        if request.operations or decision.demanded:
             made = _made(decision)
             self._decide_rows(batch, message, request, until_ns, now, made, decision.catalog)
         else:
@@ -274,7 +274,7 @@ class RequestDecider:
 
 def _made(decision: Decision) -> Made:
     opening = len(decision.opening)
-    return Made(decision.writes, decision.answer, decision.empty, opening)
+    return Made(decision.writes, decision.answer, decision.empty, opening, decision.demanded)
 
 
 def _with_opening(request: ChangeRequest, decision: Decision) -> ChangeRequest:

@@ -13,10 +13,11 @@ from typing import Any, Final, NamedTuple
 from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
-from leasehold.catalog.job import Job
+from leasehold.catalog.job import Hold, Job
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
-from leasehold.model.errors import FeatureNotSupported
-from leasehold.model.ids import CHANGES_IN_PLACE
+from leasehold.catalog.sequence_ownership import set_operation
+from leasehold.model.errors import FeatureNotSupported, InsufficientPrivilege, WrongJobState
+from leasehold.model.ids import CHANGES_IN_PLACE, TRANSACTION_JOBS
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import CheckReport, LeaseAck
@@ -25,6 +26,7 @@ from leasehold.model.records.log import (
     Backfill,
     CatalogWrite,
     ChunkDecided,
+    DescriptorWrite,
     FindingsDecided,
     JobWrite,
     KeySpan,
@@ -42,7 +44,8 @@ from leasehold.schema_change.job.chunk_acceptance import (
     accept_findings,
 )
 from leasehold.schema_change.job.estimate import measure_pace
-from leasehold.schema_change.job.transitions import can_turn_back, turn_back
+from leasehold.schema_change.job.next_versions import next_descriptors
+from leasehold.schema_change.job.transitions import can_turn_back, release, turn_back
 from leasehold.schema_change.plan.answers import answers_for, join_answers
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.joined_alterations import join_alterations
@@ -50,6 +53,7 @@ from leasehold.schema_change.plan.plan import NO_CONTEXT, plan
 from leasehold.schema_change.plan.reader_changes import reader_changes
 from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
+from leasehold.schema_change.plan.transaction_job import find_demanded_columns, find_made_sequences
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
 from leasehold.sql.syntax.statements import CreateSequence, Explain
 
@@ -64,13 +68,15 @@ class SchemaSettings:
 class Decision(NamedTuple):
     """What a DDL or job-control request writes, and what its result carries. Its rows, if it has
     any, are decided under `catalog`, where the tables `empty` have none yet; `opening` stand before
-    them, and are of sequences."""
+    them, and are of sequences. In `demanded` columns, (table id, element id), no row may be without
+    a value then."""
 
     writes: tuple[CatalogWrite, ...]
     answer: Mapping[str, Any]
     catalog: Catalog
     empty: frozenset[int] = frozenset()
     opening: tuple[Operation, ...] = ()
+    demanded: tuple[tuple[int, int], ...] = ()
 
 
 class SchemaChanges:
@@ -111,27 +117,89 @@ class SchemaChanges:
             effects = self.coordinator.step(wanted.Controlled(request.control), now)
             (write,) = (effect for effect in effects if isinstance(effect, wanted.Write))
             return Decision(write.writes, {"job": request.control.job}, self._catalog)
+        if request.releases:
+            return self._release(request, now, actor)
         assert request.sql is not None
         said = parse_statements(request.sql, request.time_zones)
         if any(isinstance(each.statement, Explain) for each in said):
             return self._explain(said, request, now)
         in_place = self.all_know(CHANGES_IN_PLACE, now.mono_ns)
-        script = StatementBatch.on(self._catalog, actor=actor, in_place=in_place)
+        if request.held and not self.all_know(TRANSACTION_JOBS, now.mono_ns):
+            raise FeatureNotSupported(
+                "processes of an earlier release are there, so a table that was there can't be"
+                " changed in a transaction yet",
+                hint="Send the change outside of BEGIN, or when all processes are of this release.",
+            )
+        script = StatementBatch.on(
+            self._catalog, actor=actor, in_place=in_place, whole=request.held
+        )
+        answer = self._plan(script, said, request, now)
+        script.refuse_dropped(request.operations)
+        writes = _asked_by(script.writes, request.principal)
+        if request.held:
+            (job_id,) = (write.job_id for write in writes if isinstance(write, JobWrite))
+            return Decision(writes, {"job": job_id}, self._catalog)
+        return Decision(writes, answer, script.catalog, script.empty, script.opening)
+
+    def _plan(
+        self, script: StatementBatch, said: tuple[Said, ...], request: ChangeRequest, now: Now
+    ) -> Mapping[str, Any]:
+        """Plan statements of a request, and return what is answered of them."""
         context = self._context(request.id, now)
         answers: list[Mapping[str, Any]] = []
-        for (statement, sql), count in join_alterations(said):
+        # ⚠ A transaction has planned each by itself, and element ids are to be the same.
+        joined = [(each, 1) for each in said] if script.whole else join_alterations(said)
+        for (statement, sql), count in joined:
             assert not isinstance(statement, Explain), "looked at before"
-            text = request.sql if len(said) == 1 else sql
+            text = request.sql or "" if len(said) == 1 else sql
             said_of_it = script.take(statement, text, request.id, context, self._rows_about)
             answers += answers_for(said_of_it, count)
         for job in script.jobs.values():
             if job.table_id not in script.empty and not self._is_empty(job.table_id):
                 refuse_lacking(job)
-        script.refuse_dropped(request.operations)
-        answer = join_answers(tuple(answers))
-        opening = script.opening
-        writes = _asked_by(script.writes, request.principal)
-        return Decision(writes, answer, script.catalog, script.empty, opening)
+        # What a later statement takes back has begun no job.
+        begun = {write.job_id for write in script.writes if isinstance(write, JobWrite)}
+        return join_answers(
+            tuple(
+                {name: value for name, value in each.items() if name != "job" or value in begun}
+                for each in answers
+            )
+        )
+
+    def _release(self, request: ChangeRequest, now: Now, actor: int) -> Decision:
+        """Let a transaction's job pass its point of no return: the versions that it publishes are
+        written with the rows, which are decided under them. Raises WrongJobState (55000)."""
+        jobs = (job for job in self._catalog.jobs.values() if job.request_id == request.releases)
+        job = next(jobs, None)
+        if job is None or job.hold is not Hold.READY or not job.held:
+            stands = "not there" if job is None else job.error or job.status.value
+            raise WrongJobState(f"the job of this transaction does not wait for its rows: {stands}")
+        if job.principal != request.principal:
+            raise InsufficientPrivilege(f"must be who has begun job {job.job_id}")
+        # Who takes another's place is told of first: the name is a table's all the time.
+        made = next_descriptors(job, self._catalog)[::-1]
+        ahead = self._catalog.followed_by(made)
+        after = release(job, now.wall_us)
+        writes: tuple[CatalogWrite, ...] = (
+            *(DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in made),
+            JobWrite(after.job_id, after.to_wire()),
+        )
+        answer: Mapping[str, Any] = {"job": job.job_id}
+        demanded = find_demanded_columns(job)
+        begun = tuple(
+            set_operation(table, table.sequence.start, called=False)
+            for table in made
+            if table.sequence is not None and table.table_id in find_made_sequences(job)
+        )
+        if request.sql is None:
+            return Decision(writes, answer, ahead, opening=begun, demanded=demanded)
+        script = StatementBatch.on(ahead, actor=actor)
+        self._plan(script, parse_statements(request.sql, request.time_zones), request, now)
+        if script.made or script.jobs or script.drops_something:
+            raise FeatureNotSupported("beside the rows of a transaction no more tables change")
+        writes += script.writes
+        opening = (*begun, *script.opening)
+        return Decision(writes, answer, script.catalog, script.empty, opening, demanded)
 
     def _check_steers(self, job_id: int, actor: int) -> None:
         """Check that `actor` may steer a job: one of a table that it owns, or any. Raises

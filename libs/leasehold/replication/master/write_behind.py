@@ -193,6 +193,9 @@ class WriteBehind:
     def is_empty(self, table_id: int) -> bool:
         return self.settle().is_empty(table_id)
 
+    def count_lacking(self, descriptor: Any, element_id: int) -> int:
+        return self.settle().count_lacking(descriptor, element_id)
+
     def holders(self, descriptor: Any, index_id: int, values: Key, rows_max: int) -> Sequence[Key]:
         return self.settle().holders(descriptor, index_id, values, rows_max)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.job import Job, Phase, Status
+from leasehold.catalog.job import Hold, Job, Phase, Status
 from leasehold.lease.commands import (
     HOLDERS_MAX,
     Change,
@@ -41,7 +41,7 @@ from leasehold.model.records.log import (
     LedgerRun,
     MinVersion,
 )
-from leasehold.model.time_units import NS_PER_MS
+from leasehold.model.time_units import NS_PER_MS, NS_PER_US, US_PER_MS
 from leasehold.schema_change.coordinator.effects import (
     Call,
     CatalogChanged,
@@ -62,7 +62,12 @@ from leasehold.schema_change.coordinator.sliced_verification import Verification
 from leasehold.schema_change.coordinator.step_work import RangeProgress, StepWork, WorkSettings
 from leasehold.schema_change.job.control import control
 from leasehold.schema_change.job.next_versions import find_moving, next_descriptors
-from leasehold.schema_change.job.transitions import record_fenced, record_published
+from leasehold.schema_change.job.transitions import (
+    record_fenced,
+    record_published,
+    record_ready,
+    turn_back,
+)
 
 # ⚠ A ledger that forgot (D6) between a publish and the descriptor's commit was seeded from a log
 # without it: it refuses leases on the new version, and those on the old one never end.
@@ -73,11 +78,13 @@ POLLS_BEFORE_PUBLISHING_AGAIN: Final = 8
 class CoordinatorSettings:
     """Polls that wait for leases to end come after a quarter of the time waited so far, at least
     `poll_ms` and at most `poll_max_ms`; the acknowledgement of an agent whose lease was in use
-    cuts it short. Who is in the way is asked for by name when it has been for `names_after_ms`."""
+    cuts it short. Who is in the way is asked for by name when it has been for `names_after_ms`. For
+    its transaction's COMMIT a job waits `held_ms`."""
 
     poll_ms: int = 2
     poll_max_ms: int = 500
     names_after_ms: int = 100
+    held_ms: int = 60_000
     ledger_retry_ms: int = 200
     verification_ms: int = 60_000
     verifications_max: int = 5
@@ -289,6 +296,8 @@ class Coordinator:
             self._assert_fenced(table_id, newest)
         if self._in_trouble(job, memory, now):
             return []
+        if job.hold is Hold.READY and job.held:
+            return self._wait_for_rows(job, memory, now)
         if job.postponed:
             memory.waiting = "somebody to let it go on: its point of no return is postponed"
             return []
@@ -296,6 +305,17 @@ class Coordinator:
         # what the ledger had; none is left to ask for then, and the ledger may have lost it since.
         memory.waiting, memory.ahead = "", frozenset()
         return self._ask_publish(job, now)
+
+    def _wait_for_rows(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        """Wait for the transaction of a job, whose session may have gone: then it is turned
+        back."""
+        memory.waiting = "its transaction to be committed"
+        left_us = job.marks[-1][2] + self._settings.held_ms * US_PER_MS - now.wall_us
+        if left_us <= 0:
+            words = f"its transaction was not committed within {self._settings.held_ms} ms"
+            return self._write(job, turn_back(job, now.wall_us, words))
+        memory.retry_ns = now.mono_ns + left_us * NS_PER_US
+        return []
 
     def _assert_fenced(self, table_id: int, newest: int) -> None:
         assert self._catalog.min_version(table_id) == newest, "D5: published unfenced"
@@ -324,6 +344,8 @@ class Coordinator:
         return bool(words)
 
     def _published(self, job: Job, now: Now) -> list[Effect]:
+        if job.held:
+            return self._write(job, record_ready(job, now.wall_us))
         made = next_descriptors(job, self._catalog)
         assert all(each.version == job.versions[each.table_id] for each in made), "D2"
         # Who takes another's place is told of first: the name is a table's all the time.

@@ -122,7 +122,7 @@ class VerificationWalk:
             rows_max = min(rows_max, self._settings.first_beside_max)
         whole_max = self._limit_rows(job, whole_max)
         # A row and its mirror may lie in slices of different positions.
-        if ALL_ROWS in job.current.verifies or 0 <= self._rows_about(job.table_id) <= whole_max:
+        if ALL_ROWS in job.current.verifies or 0 <= self._rows_about(job.worked_table) <= whole_max:
             return None
         return CheckSlice(self._parts(job)[0], (), self._limit_rows(job, rows_max))
 
@@ -173,12 +173,12 @@ class VerificationWalk:
 
     def _are_told_by_sums(self, job: Job) -> bool:
         """Say whether plain indexes alone are verified: of others each row is computed."""
-        newest = self._catalog.newest(job.table_id)
+        newest = self._catalog.newest(job.worked_table)
         elements = [newest.element(e) for e in job.current.verifies]
         return all(isinstance(each, Index) and not each.computed for each in elements)
 
     def _parts(self, job: Job) -> tuple[int, ...]:
-        return list_parts(job, self._catalog.newest(job.table_id))
+        return list_parts(job, self._catalog.newest(job.worked_table))
 
     # ------------------------------------------------------------ the next slice
 

@@ -98,15 +98,16 @@ class StepWork:
 
     def find_ranged(self, job: Job, now: Now) -> frozenset[int]:
         """Return the elements of the job's step that are filled by range: plain indexes, whose
-        entries SQL tells, and of which no row can compute for long."""
-        if not self.ranges.known(now.mono_ns):
+        entries SQL tells, and of which no row can compute for long. Of its own table alone: by that
+        a node finds the job of a range."""
+        if job.current.table_id or not self.ranges.known(now.mono_ns):
             return frozenset()
         descriptor = self._catalog.newest(job.table_id)
         elements = map(descriptor.element, job.current.backfills)
         return frozenset(e.element_id for e in elements if isinstance(e, Index) and not e.computed)
 
     def _backfill(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
-        if not job.chunks_ended and not self._is_empty(job.table_id):
+        if not job.chunks_ended and not self._is_empty(job.worked_table):
             memory.waiting = f"the backfill: {job.rows_read} rows so far"
             return None
         if job.verdict:
@@ -120,7 +121,7 @@ class StepWork:
         return record_filled(job, now.wall_us, first, ranged)
 
     def _validate(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
-        if not job.chunks_ended and not self._is_empty(job.table_id):
+        if not job.chunks_ended and not self._is_empty(job.worked_table):
             memory.waiting = "the validation of the rows there are"
             return None
         if job.verdict:

@@ -54,7 +54,7 @@ def accept_chunk(catalog: Catalog, chunk: Chunk) -> bool:
     the version it names, which is the newest. One that comes late, or twice after the end, is
     not."""
     job = _running(catalog, Phase.BACKFILLING, chunk.job_id, chunk.run)
-    if job is None or job.table_id != chunk.table_id or job.element_id != chunk.element_id:
+    if job is None or job.worked_table != chunk.table_id or job.element_id != chunk.element_id:
         return False
     newest = catalog.newest(chunk.table_id)
     if chunk.version != newest.version:
@@ -74,6 +74,6 @@ def accept_findings(catalog: Catalog, findings: Findings) -> bool:
     """Say whether findings are looked at, which ends their run: those of a job or run that is over
     say nothing about the rows that matter now."""
     job = _running(catalog, Phase.VALIDATING, findings.job_id, findings.run)
-    if job is None or job.table_id != findings.table_id:
+    if job is None or job.worked_table != findings.table_id:
         return False
     return findings.version == catalog.newest(findings.table_id).version

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
-from leasehold.catalog.job import Job, Phase, Status
+from leasehold.catalog.job import Hold, Job, Phase, Status
 from leasehold.model.records.log import CheckSlice
 
 FENCE_HERE: Final = -1
@@ -35,6 +35,20 @@ def record_published(job: Job, now_us: int) -> Job:
     """Return the job with its step's descriptor published; that goes into the log with it."""
     assert job.phase is Phase.PUBLISHING, job.phase
     return mark(replace(job, phase=Phase.DRAINING), now_us)
+
+
+def record_ready(job: Job, now_us: int) -> Job:
+    """Return the job where nothing is left to be done before its transaction's rows."""
+    assert job.held, "it stands before the point of no return"
+    return mark(replace(job, hold=Hold.READY), now_us)
+
+
+def release(job: Job, now_us: int) -> Job:
+    """Return the job with its point of no return published, in the commit of its transaction's
+    rows."""
+    assert job.held, "its transaction holds it"
+    assert job.hold is Hold.READY, "the ledger has its versions (D2)"
+    return record_published(replace(job, hold=Hold.NONE), now_us)
 
 
 def record_fenced(
@@ -168,6 +182,7 @@ def turn_back(
         look=None,
         by_range=False,
         through=(),
+        hold=Hold.NONE,
     )
     if not taken:
         status = Status.FAILED if error else Status.CANCELLED

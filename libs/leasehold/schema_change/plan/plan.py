@@ -118,4 +118,4 @@ def plan(
         created_us=context.now_us,
         marks=((0, Phase.PUBLISHING.value, context.now_us),),
     )
-    return JobPlan(job, made.notices, made.made, made.within)
+    return JobPlan(job, made.notices, made.made, made.within, made.paths)

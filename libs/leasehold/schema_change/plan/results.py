@@ -44,12 +44,14 @@ class RestartPlan:
 class JobPlan:
     """The plan of a job. `job` is the first record of the job and the intent of its first step in
     one (D2). `made`: sequences that it makes for new columns; `within`: as they will be, sequences
-    that may not stand beyond their new bounds when it begins."""
+    that may not stand beyond their new bounds when it begins. `paths`: what its steps were made
+    of."""
 
     job: Job
     notices: tuple[str, ...] = ()
     made: tuple[Descriptor, ...] = ()
     within: tuple[Descriptor, ...] = ()
+    paths: tuple[ElementPath, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

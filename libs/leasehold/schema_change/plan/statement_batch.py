@@ -3,13 +3,14 @@ done, and the request's rows are decided under what all of them leave.
 
 A table that is made here is nobody's yet: further statements on it take all their steps at once,
 and are part of its first version. A table that was there keeps its version: its job begins with the
-commit, and rows are decided under the version before the job's first step. All that is taken away
-is one job (`drops.py`).
+commit, and rows are decided under the version before the job's first step. All that is said of one
+such table is one job (`joined_jobs.py`), planned on the table as the statements before leave it.
+All that is taken away is one job (`drops.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final
@@ -17,7 +18,8 @@ from typing import Any, Final
 from leasehold.catalog.access import Access
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import apply_edits
+from leasehold.catalog.edits import Edit, Kind, apply_edits
+from leasehold.catalog.element_forms import FOREIGN_KEY_FORM
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Job, Step
 from leasehold.catalog.names import collect_relation_names
@@ -50,6 +52,12 @@ from leasehold.schema_change.plan.drops import (
     without_dropped_tables,
     without_elements,
 )
+from leasehold.schema_change.plan.joined_jobs import (
+    check_versions,
+    is_joinable,
+    join_plans,
+    table_after,
+)
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import (
     CreateTablePlan,
@@ -60,6 +68,7 @@ from leasehold.schema_change.plan.results import (
 )
 from leasehold.schema_change.plan.rights import check_owners, check_rights, check_truncate
 from leasehold.schema_change.plan.role_changes import change_access
+from leasehold.schema_change.plan.transaction_job import join_tables, refuse_in_transaction
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     Change,
@@ -80,12 +89,13 @@ class StatementBatch:
     far. `made`: tables of this request, at their version 1; `truncated`, `jobs`, `dropped`: what
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
-    their new bounds. `in_place`: see `plan`."""
+    their new bounds. `in_place`: see `plan`. `whole`: they are of a transaction, whose changes of
+    tables that were there are one job with what it makes and drops (`transaction_job.py`)."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
     truncated: dict[int, None] = field(default_factory=dict)
-    jobs: dict[int, Job] = field(default_factory=dict)  # by table id
+    plans: dict[int, JobPlan] = field(default_factory=dict)  # by table id
     dropped: dict[int, Descriptor] = field(default_factory=dict)
     begun: dict[int, tuple[int, int]] = field(default_factory=dict)
     within: list[Descriptor] = field(default_factory=list)
@@ -94,6 +104,8 @@ class StatementBatch:
     actor: int = BOOTSTRAP_ROLE
     _recorded: Access | None = None  # as the log has it
     in_place: bool = True
+    whole: bool = False
+    _drop_plans: list[JobPlan] = field(default_factory=list)
 
     @classmethod
     def on(
@@ -103,14 +115,17 @@ class StatementBatch:
         provisional: bool = False,
         actor: int = BOOTSTRAP_ROLE,
         in_place: bool = True,
+        whole: bool = False,
     ) -> StatementBatch:
         """Return one of statements that `actor` says."""
         ahead = CatalogAhead.of(catalog, provisional=provisional)
-        return cls(ahead, actor=actor, _recorded=catalog.access, in_place=in_place)
+        made = cls(ahead, actor=actor, _recorded=catalog.access, in_place=in_place)
+        made.whole = whole
+        return made
 
     def copy(self) -> StatementBatch:
         """Return a copy to go on from here without this one."""
-        kept = dict(self.made), dict(self.truncated), dict(self.jobs), dict(self.dropped)
+        kept = dict(self.made), dict(self.truncated), dict(self.plans), dict(self.dropped)
         begun, within = dict(self.begun), list(self.within)
         return StatementBatch(
             self.catalog.copy(),
@@ -122,10 +137,37 @@ class StatementBatch:
             self.actor,
             self._recorded,
             self.in_place,
+            self.whole,
+            list(self._drop_plans),
         )
 
     @property
+    def jobs(self) -> dict[int, Job]:
+        """The jobs of tables that were there, by table id, without what takes away."""
+        return {table_id: planned.job for table_id, planned in self.plans.items()}
+
+    @property
+    def altered(self) -> dict[int, Descriptor]:
+        """The tables of `jobs` as those will leave them, by id."""
+        return {
+            table_id: table_after(self.catalog.newest(table_id), job)
+            for table_id, job in self.jobs.items()
+        }
+
+    def _ahead(self) -> CatalogAhead:
+        """Return the catalog that the next statement is planned on."""
+        joinable = {t: planned.job for t, planned in self.plans.items() if is_joinable(planned)}
+        if not joinable:
+            return self.catalog
+        altered = (table_after(self.catalog.newest(t), job) for t, job in joinable.items())
+        return self.catalog.altered(altered, {job.job_id for job in joinable.values()})
+
+    @property
     def writes(self) -> tuple[CatalogWrite, ...]:
+        if self.whole:
+            assert not self.truncated, "that is a write"
+            job = join_tables(self.plans, self._drop_plans, self.made.values())
+            return (JobWrite(job.job_id, job.to_wire()), *self._access_writes())
         waits = not collect_names(self.made.values()).isdisjoint(
             collect_names(self.dropped.values())
         )
@@ -195,7 +237,8 @@ class StatementBatch:
         raises, and InsufficientPrivilege (42501)."""
         if isinstance(change, RoleStatement):
             return self._take_roles(change)
-        check_rights(change, self.catalog, self.actor)
+        ahead = self._ahead()
+        check_rights(change, ahead, self.actor)
         if isinstance(change, CreateSequence) and change.options.owner is not None:
             plain, owning = _split_owner(change)
             answered = self.take(plain, sql, request_id, context, rows_about)
@@ -205,7 +248,7 @@ class StatementBatch:
         try:
             planned = plan(
                 change,
-                self.catalog,
+                ahead,
                 sql=sql,
                 request_id=request_id,
                 context=context,
@@ -218,6 +261,7 @@ class StatementBatch:
             case NothingToDo(notice):
                 return {"notice": notice}
             case CreateTablePlan(table):
+                self._check_beside_jobs((table, *planned.sequences), ())
                 for made in planned.sequences:
                     self._make(made)
                 self._make(table)
@@ -229,6 +273,9 @@ class StatementBatch:
                 self._begin(sequence.table_id, start)
                 answer = {"restarted": sequence.name}
             case TruncatePlan(tables):
+                for planned_job in self.plans.values():
+                    if not {*planned_job.job.tables}.isdisjoint(t.table_id for t in tables):
+                        raise self._already_changed(planned_job.job)
                 check_truncate(self.catalog.access, self.actor, tables)
                 check_owners(self.catalog.access, self.actor, planned.restarted)
                 for sequence in planned.restarted:
@@ -239,6 +286,9 @@ class StatementBatch:
                 )
                 answer = {"truncated": tuple(table.name for table in tables)}
             case JobPlan(job) if isinstance(change, DropTable | DropSequence) and find_drops(job):
+                self._forget_alterations(job)
+                self._refuse_shared(job)
+                self._drop_plans += [planned] if job.table_id not in self.made else []
                 own = tuple(list_own_sequences(self.catalog.newest(job.table_id)))
                 answer = self._drop(job, rows_about)
                 for sequence_id in own:
@@ -250,9 +300,13 @@ class StatementBatch:
                     self._make(made)
                     self._begin(made.table_id, made.sequence.start)
                 for table_id in (job.table_id, *sorted(_find_joining(planned))):
-                    self._make_altered(_take_all_steps(self.made[table_id], job))
+                    table = _take_all_steps(self.made[table_id], job)
+                    self._check_beside_jobs((table,), ())
+                    self._make_altered(table)
                 answer = {"table": job.table_id}
-            case JobPlan(job) if find_drops(job):
+            case JobPlan(job) if find_drops(job) and not self._joins_table(job):
+                self._drop_plans.append(planned)
+                self._refuse_shared(job)
                 answer = {"job": self._add_drop(self._count_rows(job, rows_about))}
             case JobPlan(job):
                 self._refuse_name_that_goes(job)
@@ -260,9 +314,8 @@ class StatementBatch:
                 for made in planned.made:
                     self._give(made.table_id, owner)
                 self.within += planned.within
-                self.jobs[job.table_id] = job = self._count_rows(job, rows_about)
-                self.catalog.put_job(job)
-                answer = {"job": job.job_id}
+                number = self._begin_job(planned, rows_about)
+                answer = {"job": number} if job.table_id in self.plans else {"table": job.table_id}
         if planned.notices:
             answer["notice"] = "; ".join(planned.notices)
         if len(planned.notices) > 1:
@@ -287,6 +340,83 @@ class StatementBatch:
             f"this changes table {job.table!r}, which the same request makes, together with"
             f" {', '.join(map(repr, there))}, which was there before it: send it by itself, after"
             " the request that makes the table",
+            table=job.table,
+        )
+
+    def _joins_table(self, job: Job) -> bool:
+        """Whether a job that takes elements of a table away is a part of that table's own."""
+        return job.table_id in self.plans or (self.whole and len(job.tables) == 1)
+
+    def _forget_alterations(self, job: Job) -> None:
+        """Forget what was said of a table that goes by the same transaction."""
+        if self.whole and job.table_id in self.plans:
+            gone = self.plans.pop(job.table_id)
+            self.catalog.forget_job(gone.job.job_id)
+
+    def _begin_job(self, planned: JobPlan, rows_about: Callable[[int], int]) -> int:
+        """Note the job of a table that was there, or let it join the one that there is; return its
+        number."""
+        if self.whole:
+            refuse_in_transaction(planned)
+        earlier = self.plans.get(planned.job.table_id)
+        self._refuse_shared(planned.job, earlier)
+        own = [edit for step in planned.job.steps for edit in step.edits]
+        self._check_beside_jobs((), [e for e in own if not e.table_id], planned.job.table_id)
+        if earlier is not None:
+            joined = join_plans(earlier, planned, with_rows=self.whole)
+            if joined is None:
+                del self.plans[planned.job.table_id]
+                self.catalog.forget_job(earlier.job.job_id)
+                return earlier.job.job_id
+            check_versions(self.catalog.newest(planned.job.table_id), joined)
+            planned = joined
+        job = self._count_rows(planned.job, rows_about)
+        self.plans[job.table_id] = replace(planned, job=job)
+        self.catalog.put_job(job)
+        return job.job_id
+
+    def _refuse_shared(self, job: Job, own: JobPlan | None = None) -> None:
+        """Refuse a job of tables that another one of this request changes (D9), or needs as they
+        are; `own`: the one that it joins."""
+        for planned in self.plans.values():
+            if planned is own:
+                continue
+            shared = {*planned.job.tables} & {*job.tables}
+            if shared or not {*planned.job.needs}.isdisjoint(job.tables):
+                raise self._already_changed(planned.job)
+            if {*planned.job.tables} & {*job.needs} and not _only_adds(planned):
+                raise self._already_changed(planned.job)
+
+    def _check_beside_jobs(
+        self, made: Iterable[Descriptor], edits: Iterable[Edit], table_id: int = 0
+    ) -> None:
+        """Check what is made at once, or by one job, against the other jobs of this request: a name
+        that they let go is taken until they end, and what they make unique is not so yet.
+
+        Raises FeatureNotSupported."""
+        made, edits = tuple(made), tuple(edits)
+        keys = [key for table in made for key in table.foreign_keys]
+        bodies = [e.after for e in edits if e.kind is Kind.FOREIGN_KEY and e.before is None]
+        keys += [FOREIGN_KEY_FORM.from_wire(body) for body in bodies if body is not None]
+        names = collect_names(made)
+        names |= {e.name for e in edits if e.kind in (Kind.TABLE, Kind.INDEX) and e.after}
+        for number, planned in self.plans.items():
+            there = self.catalog.newest(number)
+            after = table_after(there, planned.job)
+            going = collect_names((there,)) - collect_names((after,))
+            for name in names & going if number != table_id else ():
+                raise self._too_early(planned.job, f"gives up the name {name!r}")
+            for key in (key for key in keys if key.parent == number):
+                index = key.parent_index
+                if index and all(index != each.element_id for each in there.indexes):
+                    raise self._too_early(planned.job, "makes unique what is referred to")
+                if not _only_adds(planned) and number != table_id:
+                    raise self._already_changed(planned.job)
+
+    def _too_early(self, job: Job, what: str) -> FeatureNotSupported:
+        return FeatureNotSupported(
+            f"an earlier statement of this request {what} (table {job.table!r}), which is so only"
+            " when its job has ended: send this one by itself, after it",
             table=job.table,
         )
 
@@ -379,6 +509,7 @@ class StatementBatch:
             earlier=self._earlier,
         )
         assert isinstance(planned, JobPlan), "it is there"
+        self._drop_plans += [planned] if sequence_id not in self.made else []
         self._drop(planned.job, rows_about)
 
     def _add_drop(self, job: Job) -> int:
@@ -394,11 +525,9 @@ class StatementBatch:
         return job_id
 
     def _explain_busy(self, busy: TableBusy) -> TableBusy | FeatureNotSupported:
-        own = {job.job_id: job for job in self.jobs.values()}
-        if self._drops:
-            own[self._earlier.job_id] = self.catalog.jobs[self._earlier.job_id]
-        job = next((own[j] for j in own if j == busy.detail.get("job")), None)
-        return busy if job is None else self._already_changed(job)
+        own = {job.job_id for job in self.jobs.values()} | ({self._earlier.job_id} - {0})
+        number = busy.detail.get("job")
+        return self._already_changed(self.catalog.jobs[number]) if number in own else busy
 
     def _refuse_name_that_goes(self, job: Job) -> None:
         """Refuse a name that a dropped table has. ⚠ D9: a table that goes has its names until it is
@@ -414,8 +543,8 @@ class StatementBatch:
     def _already_changed(self, job: Job) -> FeatureNotSupported:
         return FeatureNotSupported(
             f"an earlier statement of this request changes table {job.table!r} already, or needs it"
-            " as it is: a request has one change per table that is there (several actions may"
-            " stand in one ALTER TABLE)",
+            " as it is, in a way that does not go together with this one: send this one by itself,"
+            " after it",
             table=job.table,
         )
 
@@ -435,6 +564,11 @@ def _split_owner(change: CreateSequence) -> tuple[CreateSequence, OwnSequence | 
     if owner is None or not owner.table:
         return made, None
     return made, OwnSequence(change.name, owner, position=change.position)
+
+
+def _only_adds(planned: JobPlan) -> bool:
+    """Say whether a job only adds to its table, so that what others rest on stays as it is."""
+    return all(path.new and not isinstance(path.element, Descriptor) for path in planned.paths)
 
 
 def _find_joining(planned: JobPlan) -> set[int]:

@@ -51,6 +51,11 @@ class Stage(NamedTuple):
     enforces: bool = False
     validate: bool = False
 
+    @property
+    def has_work(self) -> bool:
+        """Whether rows are filled or looked at behind its fence."""
+        return self.backfill or self.verify or self.validate
+
 
 def enforcing_stage(change: Mapping[str, Any]) -> Stage:
     """Return a stage from which on a constraint is enforced, and rows of before are looked
@@ -337,6 +342,16 @@ def set_not_null(column: Column) -> ElementPath:
         before_commit=(enforced,),
         after_commit=(Stage({"nullable": False, "not_null_enforced": False}),),
     )
+
+
+def demand(column: Column) -> ElementPath:
+    """Set a column NOT NULL that the same job adds, and that rows of its transaction fill: when
+    they are committed no row lacks it, which the master makes sure of. ⚠ So there is no row to be
+    looked through, and whoever does not see the column yet can't insert one: the value that he
+    can't give he can't give from then on."""
+    demanded = Stage({"not_null_enforced": True, "demanded": True})
+    sure = Stage({"nullable": False, "not_null_enforced": False, "demanded": False})
+    return ElementPath(column, after_commit=(demanded, sure))
 
 
 def drop_not_null(column: Column) -> ElementPath:

@@ -47,6 +47,39 @@ def steps_of(paths: Iterable[ElementPath]) -> Steps:
     """Return the steps of a job from the paths of its elements. Several paths may be one element's
     (a default and a NOT NULL): they change different fields of it."""
     paths = _show_columns_first(tuple(paths))
+    steps, commit = _walk(paths)
+    after = len(steps) - commit
+    return Steps(steps, commit + min(min(path.irreversible_from for path in paths), after - 1))
+
+
+def steps_of_tables(groups: Iterable[tuple[int, Iterable[ElementPath]]]) -> Steps:
+    """Return the steps of a job on several tables from the paths of each, with its id, 0 = the
+    job's own. All of it is shown in one step, which is the point of no return; before that one
+    table after the other is worked on, so that a step works on the rows of one."""
+    paths: list[ElementPath] = []
+    works: list[int] = []
+    for table_id, own in groups:
+        shown = _show_columns_first(tuple(own))
+        if any(stage.has_work for path in shown for stage in path.before_commit):
+            shown = tuple(_delay(path, 0, len(works)) for path in shown)
+            length = max(len(path.before_commit) for path in shown)
+            works += [table_id] * (length - len(works))
+        paths += shown
+    steps, commit = _walk(tuple(paths))
+    if len(steps) == commit:  # what is shown early leaves nothing for it
+        steps += (Step(()),)
+    tables = (*works, *(0,) * (len(steps) - len(works)))
+    return Steps(
+        tuple(
+            replace(step, table_id=table if step.has_work else 0)
+            for step, table in zip(steps, tables, strict=True)
+        ),
+        commit,
+    )
+
+
+def _walk(paths: tuple[ElementPath, ...]) -> Steps:
+    """Return the steps side by side, and which of them is the commit step."""
     assert paths
     elements: dict[_ElementPlace, _ElementChanges] = {}
     for path in paths:
@@ -55,10 +88,7 @@ def steps_of(paths: Iterable[ElementPath]) -> Steps:
         )
     commit = max(len(path.before_commit) for path in paths)
     count = commit + max(len(path.after_commit) for path in paths)
-    made = tuple(_step(number, commit, paths, elements) for number in range(count))
-    return Steps(
-        made, commit + min(min(path.irreversible_from for path in paths), count - commit - 1)
-    )
+    return Steps(tuple(_step(number, commit, paths, elements) for number in range(count)), commit)
 
 
 def _show_columns_first(paths: tuple[ElementPath, ...]) -> tuple[ElementPath, ...]:

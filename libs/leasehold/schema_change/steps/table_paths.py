@@ -51,6 +51,12 @@ def add_sequence(sequence: Descriptor) -> ElementPath:
     return ElementPath(sequence, True, (WRITE_ONLY,), (PUBLIC,), 0, sequence.table_id)
 
 
+def add_table(table: Descriptor) -> ElementPath:
+    """Add a table or a sequence that a transaction makes beside changes of others: it has its name
+    from the first step on, and is public with them."""
+    return ElementPath(table, True, (WRITE_ONLY,), (PUBLIC,), 0, table.table_id)
+
+
 def alter_sequence(sequence: Descriptor, said: Sequence) -> ElementPath:
     """Alter a sequence's options, from one version to the next. Only the master goes by them, and
     whoever hands numbers out from a block that he has taken; which ends with this version

@@ -213,11 +213,16 @@ class FromEmitter:
         """The version of each row that is to be seen: what is committed now; as of an LSN what has
         been there since, and the images that were replaced later; for rows that this transaction
         has changed its own. Of a row at most one of these holds. A provisional table has own rows
-        alone."""
+        alone; of one that this transaction changes no store has the new columns."""
         descriptor, table = source.descriptor, source.descriptor.table_id
         columns = [column_name(c.element_id) for c in descriptor.row_columns]
         locks = [lock_name(lock) for lock in descriptor.locks]
         shown = ", ".join([*columns, *locks])
+        ahead = {column_name(e): value for e, value in descriptor.ahead.items()}
+        stored = ", ".join(
+            f"{self._made.constant(ahead[name])} AS {name}" if name in ahead else name
+            for name in (*columns, *locks)
+        )
         now: list[str] = []
         if source.access is not None:
             now.append(self._in_entries(source, "m"))
@@ -236,7 +241,7 @@ class FromEmitter:
             parts.append(f"SELECT {shown} FROM {history_name(table)} AS m WHERE {terms}")
         terms = " AND ".join([*now, *not_own])
         if not descriptor.provisional:
-            parts.insert(0, f"SELECT {shown} FROM {table_name(table)} AS m WHERE {terms}")
+            parts.insert(0, f"SELECT {stored} FROM {table_name(table)} AS m WHERE {terms}")
         if not_own:
             mine = ", ".join([*columns, *(f"NULL AS {lock}" for lock in locks)])
             parts.append(f"SELECT {mine} FROM {own} WHERE gone = 0")

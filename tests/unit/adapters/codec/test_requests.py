@@ -662,6 +662,18 @@ def test_time_zones_travel_with_the_statements(operations: tuple[Operation, ...]
     assert decode_request(content_type, data).time_zones == ()
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        ChangeRequest(ID, sql="DROP TABLE t", held=True),
+        ChangeRequest(ID, releases=b"\x01" * 6 + b"\x70\x01" + b"\x81" * 8),
+        ChangeRequest(ID, sql="GRANT a TO b", releases=ID),
+    ],
+)
+def test_a_job_and_its_rows_find_each_other(said: ChangeRequest) -> None:
+    assert decode_request(*encode_request(said)) == said
+
+
 @pytest.mark.parametrize("zones", ["UTC", [1], [""], ["Z" * 256], ["UTC"] * 129, {"UTC": 1}])
 def test_broken_time_zones_are_refused_by_name(zones: Any) -> None:
     data = json.dumps({"id": ID_TEXT, "sql": "DROP TABLE t", "time_zones": zones}).encode()

@@ -1,0 +1,273 @@
+"""The changes of one table that several statements of a request ask for, as one job.
+
+Each statement is planned on the table as those before it will leave it; the paths of its elements
+then walk beside theirs, as those of one ALTER TABLE do. So all of it is public in one version, and
+what fails before that takes all of it back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.edits import apply_edits
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index
+from leasehold.catalog.job import Job
+from leasehold.catalog.states import State
+from leasehold.model.errors import FeatureNotSupported, Refused, UnknownColumn
+from leasehold.rows.check_constraints import condition_of
+from leasehold.rows.generated import derive
+from leasehold.rows.index_entries import exact_entry
+from leasehold.schema_change.plan.results import JobPlan
+from leasehold.schema_change.steps.element_paths import (
+    ElementPath,
+    Stage,
+    delay_behind,
+    delay_default,
+    demand,
+)
+from leasehold.schema_change.steps.steps import steps_of
+
+_DEFAULT: Final = "default_expression"
+_Place = tuple[int, object, int]
+
+
+def join_plans(first: JobPlan, more: JobPlan, *, with_rows: bool = False) -> JobPlan | None:
+    """Return the plan of one job for both, of one table, `more` being planned on what `first`
+    leaves; None: it takes back all of that. `with_rows`: those of a transaction are committed when
+    all of it is shown, so that they can fill a column which is NOT NULL then.
+
+    Raises FeatureNotSupported where the two can't walk side by side."""
+    assert first.job.table_id == more.job.table_id, "one table"
+    first, more = _without_taken_back(first, more)
+    _refuse_crossing(first, more)
+    new = {path.name[1] for path in first.paths if path.new and isinstance(path.element, Column)}
+    # ⚠ Whoever is at the version before the new column is public goes by its first default.
+    indexes = {path.name[1]: path for path in first.paths if isinstance(path.element, Index)}
+    paths = list(first.paths)
+    blank = _find_blank(first) if with_rows else frozenset()
+    for path in more.paths:
+        if path.name[1] in blank and isinstance(path.element, Column) and _is_not_null(path):
+            path = demand(path.element)
+        if path.name[1] in new and _DEFAULT in _fields(path):
+            path = delay_default(path)
+        if path.new and isinstance(path.element, ForeignKey) and path.element.index in indexes:
+            path = delay_behind(path, indexes[path.element.index])
+        paths.append(path)
+    if not paths:
+        return None
+    steps, point = steps_of(paths)
+    kinds = {first.job.kind, more.job.kind}
+    job = replace(
+        first.job,
+        sql="; ".join(dict.fromkeys((first.job.sql, more.job.sql))),
+        kind=first.job.kind if len(kinds) == 1 else "alter table",
+        subject=", ".join(dict.fromkeys((first.job.subject, more.job.subject))),
+        steps=steps,
+        point=point,
+        versions={**first.job.versions, **more.job.versions},
+        needs=tuple(sorted({*first.job.needs, *more.job.needs})),
+        joins=tuple(sorted({*first.job.joins, *more.job.joins})),
+    )
+    return JobPlan(
+        job,
+        more.notices,
+        (*first.made, *more.made),
+        (*first.within, *more.within),
+        tuple(paths),
+    )
+
+
+def _without_taken_back(first: JobPlan, more: JobPlan) -> tuple[JobPlan, JobPlan]:
+    """Return both without what the first makes and the other takes away again: it never comes."""
+    made = {_place(path) for path in first.paths if path.new}
+    back = {_place(path) for path in more.paths if _goes(path)} & made
+    left, added = (
+        replace(planned, paths=tuple(path for path in planned.paths if _place(path) not in back))
+        for planned in (first, more)
+    )
+    return left, added
+
+
+def table_after(table: Descriptor, job: Job) -> Descriptor:
+    """Return a table as a job will leave it, under the number of the version that it has now."""
+    made = table
+    for step in job.steps:
+        own = (e for e in step.edits if (e.table_id or job.table_id) == table.table_id)
+        made = apply_edits(made, tuple(own))
+    return replace(made, version=table.version)
+
+
+def is_joinable(planned: JobPlan) -> bool:
+    """Say whether more can be said of a table that a job changes: it stays the table that it is,
+    and gets no sequence."""
+    return not planned.made and not moves_rows(planned)
+
+
+def moves_rows(planned: JobPlan) -> bool:
+    """Say whether rows go over into another table, or go."""
+    there = [
+        path
+        for path in planned.paths
+        if isinstance(path.element, Descriptor) and not (path.element.sequence and path.new)
+    ]
+    names = {"name", "alias", "key_name", "lock_moves", "sequence"}
+    return any(path.new or not _fields(path) <= names for path in there)
+
+
+def find_looked_at(planned: JobPlan) -> frozenset[tuple[int, int]]:
+    """Return the tables of which rows that are there can keep the job from its end, each with the
+    element for which they are looked at."""
+    blank = _find_blank(planned)
+    found: set[tuple[int, int]] = set()
+    for path in planned.paths:
+        if _is_risky(path, blank):
+            _, element = path.name
+            found.add((path.table_id or planned.job.table_id, element))
+            if isinstance(path.element, ForeignKey):
+                found.add((path.element.parent, element))
+    return frozenset(found)
+
+
+def find_demanded(planned: JobPlan) -> frozenset[int]:
+    """Return the columns that rows of the transaction have to fill."""
+    return frozenset(path.name[1] for path in planned.paths if "demanded" in _fields(path))
+
+
+def _find_blank(planned: JobPlan) -> frozenset[int]:
+    """Return the new columns that are NULL in all rows that are there."""
+    new = (path.element for path in planned.paths if path.new and isinstance(path.element, Column))
+    blank = (c for c in new if not c.required and c.derived is None and c.nullable)
+    return frozenset(column.element_id for column in blank)
+
+
+def _is_not_null(path: ElementPath) -> bool:
+    return path.enforced_at >= 0 and "not_null_enforced" in _fields(path)
+
+
+def _is_risky(path: ElementPath, blank: frozenset[int]) -> bool:
+    stages, element = _stages(path), path.element
+    if any(stage.validate or stage.enforces for stage in stages):
+        match element:
+            case Index(columns=columns):
+                return element.computed or blank.isdisjoint(columns)
+            case ForeignKey(columns=columns, full=full):
+                return not blank.issuperset(columns) if full else blank.isdisjoint(columns)
+        return True
+    if not any(stage.backfill for stage in stages):
+        return False
+    match element:
+        case Column():
+            return element.derived is not None or bool(element.draws_from) or _retypes(path)
+        case Index():
+            return element.computed
+    return True
+
+
+def check_versions(table: Descriptor, planned: JobPlan) -> None:
+    """Check that each version which a joined job publishes can be used: its columns have names of
+    their own, and its expressions find them. Raises FeatureNotSupported."""
+    made = table
+    for step in planned.job.steps:
+        own = (e for e in step.edits if e.table_id in (0, table.table_id))
+        made = apply_edits(made, tuple(own))
+        shown = [c.name for c in made.columns if c.state is State.PUBLIC and not c.hidden]
+        if len({*shown}) != len(shown):
+            raise _refusal(planned, "which would have two columns of one name for a while")
+        try:
+            for check in made.enforced_checks:
+                condition_of(made, check)
+            for index in made.indexes:
+                exact_entry(made, index)
+            derive(made, None, {})
+        except UnknownColumn as error:
+            why = f"of which an expression would not hold for a while: {error.message}"
+            raise _refusal(planned, why) from error
+        except Refused:
+            continue  # of a row of no values, which there is none of
+
+
+def _refuse_crossing(first: JobPlan, more: JobPlan) -> None:
+    """Refuse a statement that changes what an earlier one of the request is changing already, but
+    for other fields of it."""
+    before = {_place(path): path for path in first.paths}
+    retyped = {path.name[1] for path in first.paths if _retypes(path)}
+    going = {
+        path.element.name
+        for path in first.paths
+        if isinstance(path.element, Column) and not path.new and _fields(path) & {"state", "name"}
+    }
+    renamed = {
+        path.name[1]
+        for path in first.paths
+        if isinstance(path.element, Column) and "name" in _fields(path)
+    }
+    if not is_joinable(more):
+        raise _refusal(more, "which gets another primary key by it, or a sequence")
+    for path in more.paths:
+        element = path.element
+        sources = getattr(getattr(element, "derived", None), "sources", ())
+        if not retyped.isdisjoint((path.name[1], *path.over, *sources)):
+            raise _refusal(more, "of which a column gets another type by an earlier one")
+        # ⚠ Before the commit step a column has its old name yet, and no expression finds it.
+        if path.new and not renamed.isdisjoint(_find_named(path)):
+            raise _refusal(more, f"of which a column that {_words(path)} names gets another name")
+        other = before.get(_place(path))
+        if other is not None and not _can_share(other, path):
+            raise _refusal(more, f"whose {_words(path)} an earlier one changes already")
+        if path.new and isinstance(element, Column) and element.name in going:
+            raise _refusal(more, f"whose column {element.name!r} an earlier one takes away")
+
+
+def _find_named(path: ElementPath) -> tuple[int, ...]:
+    """Return the columns that an element names in an expression."""
+    match path.element:
+        case Check(columns=columns):
+            return columns
+        case Index(over=over) as index:
+            return tuple(over) if index.computed else ()
+        case Column(derived=derived):
+            return () if derived is None else derived.sources
+    return ()
+
+
+def _can_share(first: ElementPath, more: ElementPath) -> bool:
+    return not (_goes(first) or _goes(more) or _fields(first) & _fields(more))
+
+
+def _retypes(path: ElementPath) -> bool:
+    """Say whether a column takes the place of another."""
+    element = path.element
+    new = path.new and isinstance(element, Column)
+    return new and not getattr(element, "generated", False) and "derived" in _fields(path)
+
+
+def _place(path: ElementPath) -> _Place:
+    return (path.table_id, *path.name)
+
+
+def _goes(path: ElementPath) -> bool:
+    return any(stage.change is None for stage in _stages(path))
+
+
+def _fields(path: ElementPath) -> frozenset[str]:
+    return frozenset(name for stage in _stages(path) for name in stage.change or ())
+
+
+def _stages(path: ElementPath) -> tuple[Stage, ...]:
+    return (*path.before_commit, *path.after_commit)
+
+
+def _words(path: ElementPath) -> str:
+    kind, _ = path.name
+    return f"{kind.value} {path.element.name!r}"
+
+
+def _refusal(more: JobPlan, why: str) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f"two statements of one request change table {more.job.table!r}, {why}: send the second one"
+        " when the first has ended",
+        hint=f"Move it out of the transaction: {more.job.sql:.200}",
+        table=more.job.table,
+    )
