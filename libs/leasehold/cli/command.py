@@ -31,6 +31,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "check": "have every live node check its tables at one log position",
     "dead-letter": "list, explain and resubmit what was not applied",
     "sql": "run SQL on a node, from a text, a file or by hand",
+    "import": "copy schema and rows of a PostgreSQL, or rows of a file",
     "user": "list and change who may come to the SQL port",
     "role": "print and revoke the keys that roles sign change requests with",
     "audit": "show who came, was refused, or changed what others may do",
@@ -46,10 +47,14 @@ SUMMARIES: Final[Mapping[str, str]] = {
 
 IN_ACCESS: Final = frozenset({"user", "role", "audit", "setup-acls"})
 """Those whose files are in `cli/access`."""
+IN_TRANSFER: Final = {"import": "importing"}
+"""The names of files in `cli/transfer`."""
 
 
 def module_of(name: str) -> str:
     """Return the module of one of SUMMARIES."""
+    if name in IN_TRANSFER:
+        return f"leasehold.cli.transfer.{IN_TRANSFER[name]}"
     package = "leasehold.cli.access" if name in IN_ACCESS else "leasehold.cli"
     return f"{package}.{name.replace('-', '_')}"
 
