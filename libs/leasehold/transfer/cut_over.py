@@ -1,5 +1,5 @@
-"""The cut-over: the source's tables are held still, the rest of the stream is applied, both sides are
-compared, and nothing is left of the import in the source."""
+"""The cut-over: the source's tables are held still, the rest of the stream is applied, both sides
+are compared, and nothing is left of the import in the source."""
 
 from __future__ import annotations
 

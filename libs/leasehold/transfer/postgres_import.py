@@ -158,6 +158,18 @@ class PostgresImport:
         self.target.apply(move_part(self.options.name, whole.part, after))
         return Whole.read(after)
 
+    def check_follows(self, *, follows: bool) -> None:
+        """Raise PlanRefused where the import was begun in the other way: whether the source keeps
+        what changes is decided before the first row is read."""
+        kept = self.target.parts(self.options.name)
+        copied = any(progress.table_of(name) is not None for name in kept)
+        if copied and follows != (progress.STREAM in kept):
+            how = "without" if follows else "with"
+            raise PlanRefused(
+                f"import {self.options.name!r} was begun {how} --follow; give the command so, or"
+                " begin anew with --abandon and empty tables"
+            )
+
     def abandon(self) -> None:
         """Forget how far this import is."""
         parts = self.target.parts(self.options.name)

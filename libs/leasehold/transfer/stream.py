@@ -1,7 +1,7 @@
 """The stream of a source's changes: gathered into transactions of the target, each with its place.
 
-PURE. A place is kept with the changes it stands behind. A large transaction of the source is applied
-in several, so a place says how many of its changes are there.
+PURE. A place is kept with the changes it stands behind. A large transaction of the source is
+applied in several, so a place says how many of its changes are there.
 """
 
 from __future__ import annotations

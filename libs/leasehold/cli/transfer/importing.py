@@ -50,9 +50,10 @@ left out or refused. A command that was ended is given again: it goes on where i
 comes twice.
 
 With --follow the source's changes are applied, too, until the command is ended (Ctrl-C); give it
-again to go on. Writers may stay at the source until --cut-over, which holds them back there, applies
-what is left, sets sequences, compares both sides, and takes away what the import had made in the
-source; then they go to the target. It needs wal_level = logical there and a role that may replicate.
+again to go on. Writers may stay at the source until --cut-over, which holds them back there,
+applies what is left, sets sequences, compares both sides, and takes away what the import had made
+in the source; then they go to the target. It needs wal_level = logical there, and a role that may
+replicate.
 
 Rows and schema changes go by Kafka, as those of leasehold submit do; what is asked goes to a node's
 port for SQL, as leasehold sql's."""
@@ -233,6 +234,7 @@ def run_import(
             if args.follow:
                 following.check(connection)
             whole = importing.begin(plan)
+            importing.check_follows(follows=args.follow)
             if args.follow:
                 following.begin(connection)
             with told.shown():
