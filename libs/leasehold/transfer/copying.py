@@ -97,15 +97,11 @@ class Copying:
             self.stop()
 
     def _work(self, snapshot: str) -> None:
-        target = self._target.again()
-        with self._source.connect() as source:
+        with self._target.again() as target, self._source.connect() as source:
             source.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             source.run(f"SET TRANSACTION SNAPSHOT {quote_text(snapshot)}")
-            try:
-                while (task := self._next()) is not None:
-                    self._copy(task, source.copy_out, target)
-            finally:
-                target.close()
+            while (task := self._next()) is not None:
+                self._copy(task, source.copy_out, target)
 
     def _next(self) -> Task | None:
         with self._lock:

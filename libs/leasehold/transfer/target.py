@@ -93,6 +93,12 @@ class Target:
             self._connection.close()
             self._connection = None
 
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     # ------------------------------------------------------------ writing
 
     def send(self, operations: Sequence[progress.Fields], sql: str = "") -> Sent:

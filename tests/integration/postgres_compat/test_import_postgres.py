@@ -21,10 +21,11 @@ from leasehold.adapters.postgres.client import SqlConnection
 from leasehold.adapters.postgres.source import Source, SourceFailure
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
-from leasehold.cli.transfer import importing
+from leasehold.cli.transfer import import_of_postgres, importing
 from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.transfer import batches, following, postgres_import, ranges, stream
+from leasehold.transfer.target import Target
 from tests.support.postgres.dev_server import dev_server
 from tests.support.postgres.postgres_server import installed, running
 from tests.support.transfer.dev_requests import DevRequests
@@ -106,8 +107,10 @@ def world_with(port: int, folder: Path, ddl: str = DDL) -> Iterator[World]:
                 parser = argparse.ArgumentParser()
                 importing.register(parser.add_subparsers())
                 args = parser.parse_args(["import", address, "--json", *options])
-                reached = Source(address)
-                return importing.run_import(args, reached, requests, connect, Output(as_json=True))
+                with Target(requests, connect) as reached:
+                    return import_of_postgres.run_import(
+                        args, Source(address), reached, Output(as_json=True)
+                    )
 
             yield World(source, target, requests, address, run)
         requests.close()
