@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
 
 from leasehold.adapters.postgres.source import SourceConnection
 from leasehold.model.errors import ConfigurationError
-from leasehold.transfer.quoting import quote_name
+from leasehold.transfer.quoting import quote_name, quote_text
 from leasehold.transfer.source_tables import (
     SourceColumn,
     SourceConstraint,
@@ -18,13 +18,15 @@ from leasehold.transfer.source_tables import (
     SourceTable,
 )
 
+Ask: TypeAlias = Callable[[str], Sequence[Sequence[Any]]]
 VERSION_LEAST: Final = 120_000
 _OWN: Final = """
-c.relnamespace = %s::regnamespace AND c.relpersistence = 'p'
-AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
-                AND d.objid = c.oid AND d.deptype = 'e')
+c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = :schema)
+AND c.relpersistence = 'p'
+AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 1259 AND d.objid = c.oid
+                AND d.deptype = 'e')
 """
-"""Relations of the schema that belong to no extension."""
+"""Relations of the schema that belong to no extension (1259 is pg_class)."""
 _TABLES: Final = f"""
 SELECT c.oid::bigint, c.relname, c.relkind = 'p', c.reltuples::bigint,
        pg_total_relation_size(c.oid), c.relreplident::text, c.relrowsecurity,
@@ -57,7 +59,7 @@ _INDEXES: Final = f"""
 SELECT i.indrelid::bigint, n.relname, pg_get_indexdef(i.indexrelid, 0, true)
 FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class n ON n.oid = i.indexrelid
 WHERE {_OWN} AND c.relkind IN ('r', 'p') AND i.indisvalid
-AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype <> 'f')
+AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype <> 'f')
 ORDER BY i.indrelid, n.relname
 """
 _SEQUENCES: Final = f"""
@@ -65,8 +67,8 @@ SELECT c.relname, format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.s
        s.seqcache, s.seqcycle, COALESCE(t.relname, ''), COALESCE(a.attname, ''),
        COALESCE(d.deptype = 'i', false)
 FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid
-LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
-     AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+LEFT JOIN pg_depend d ON d.classid = 1259 AND d.objid = c.oid
+     AND d.refclassid = 1259 AND d.deptype IN ('a', 'i')
 LEFT JOIN pg_class t ON t.oid = d.refobjid
 LEFT JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
 WHERE {_OWN} ORDER BY c.relname
@@ -86,21 +88,29 @@ def read_schema(source: SourceConnection, schema: str) -> SourceSchema:
         raise ConfigurationError(f"the source is PostgreSQL {version}; 12 or a newer one is read")
     if not source.value("SELECT count(*) FROM pg_namespace WHERE nspname = %s", schema):
         raise ConfigurationError(f"the source has no schema {schema!r}")
-    name = quote_name(schema)
     # Names of this schema are then written alone, as they are to be said to the target.
-    source.run(f"SET search_path = {name}, pg_catalog")
-    columns = _grouped(source.rows(_COLUMNS, name))
-    constraints = _grouped(source.rows(_CONSTRAINTS, name))
-    indexes = _grouped(source.rows(_INDEXES, name))
+    source.run(f"SET search_path = {quote_name(schema)}, pg_catalog")
+    return read_relations(source.rows, schema)
+
+
+def read_relations(ask: Ask, schema: str) -> SourceSchema:
+    """Return the tables and sequences of a schema. `ask` gives a query's rows as Python's
+    values."""
+
+    def rows(query: str) -> Sequence[Sequence[Any]]:
+        return ask(query.replace(":schema", quote_text(schema)))
+
+    columns, constraints = _grouped(rows(_COLUMNS)), _grouped(rows(_CONSTRAINTS))
+    indexes = _grouped(rows(_INDEXES))
     tables = [
         _read_table(row, columns[row[0]], constraints[row[0]], indexes[row[0]])
-        for row in source.rows(_TABLES, name)
+        for row in rows(_TABLES)
     ]
-    sequences = [SourceSequence(*row) for row in source.rows(_SEQUENCES, name)]
-    return SourceSchema(tables, sequences, [words for (words,) in source.rows(_OTHERS, name)])
+    sequences = [SourceSequence(*row) for row in rows(_SEQUENCES)]
+    return SourceSchema(tables, sequences, [words for (words,) in rows(_OTHERS)])
 
 
-def _grouped(rows: Sequence[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]]:
+def _grouped(rows: Sequence[Sequence[Any]]) -> dict[int, list[tuple[Any, ...]]]:
     """Return what stands behind the first value of each row, by that."""
     found: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for first, *rest in rows:
@@ -109,7 +119,7 @@ def _grouped(rows: Sequence[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]
 
 
 def _read_table(
-    row: tuple[Any, ...],
+    row: Sequence[Any],
     columns: Sequence[tuple[Any, ...]],
     constraints: Sequence[tuple[Any, ...]],
     indexes: Sequence[tuple[Any, ...]],
@@ -130,7 +140,7 @@ def _read_table(
         [SourceIndex(index, text) for index, text in indexes],
         partitioned,
         rows_about,
-        bytes_about,
+        bytes_about or 0,
         identity,
         more,
     )

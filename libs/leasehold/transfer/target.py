@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 from leasehold.adapters.postgres.client import SqlConnection
 from leasehold.model import byte_limits
@@ -17,12 +17,22 @@ from leasehold.model.errors import (
     refused,
 )
 from leasehold.model.records.requests import OnConflict, Outcome
-from leasehold.pgwire.messages.client_replies import Copied, Row, Told
+from leasehold.pgwire.messages.client_replies import Columns, Copied, Row, Told
 from leasehold.schema_change.plan.answers import read_jobs
 from leasehold.sql.ddl.schema_statements import STATEMENTS_MAX
 from leasehold.transfer import progress
 from leasehold.transfer.quoting import quote_text
+from leasehold.values.array_text import array_of_text
+from leasehold.values.arrays import elements_of
+from leasehold.values.oids import TYPE_OIDS
 
+_NAMES: Final = {numbers.oid: name for name, numbers in TYPE_OIDS.items()}
+_TYPED: Final[Mapping[int, Callable[[str], Any]]] = {
+    16: lambda text: text == "t",
+    **dict.fromkeys((20, 21, 23, 26), int),
+    **dict.fromkeys((1003, 1009), lambda text: elements_of(array_of_text(text, str))),
+}
+"""By the numbers of types: boolean, integers, arrays of names and texts."""
 ANSWER_TIMEOUT_S: Final = 60.0
 ASKED_MAX: Final = 10
 """How often one request is asked for whose outcome is not known: ten minutes in all."""
@@ -45,28 +55,45 @@ class Requests(Protocol):
     def submit(self, request: Mapping[str, Any]) -> Sent: ...
 
 
-class Target:
-    """The target of an import. `connect` makes a connection to a node's SQL port; what is sent by
-    `requests` may come from several threads, each of which has a `Target` of its own."""
+class Reader:
+    """Asks a node's SQL port, for one thread. `connect` makes a connection to it, when something is
+    asked."""
 
-    def __init__(self, requests: Requests, connect: Callable[[], SqlConnection]) -> None:
-        self._requests = requests
+    def __init__(self, connect: Callable[[], SqlConnection]) -> None:
         self._connect = connect
         self._connection: SqlConnection | None = None
-
-    def again(self) -> Target:
-        """Return another one of the same database, for another thread."""
-        return Target(self._requests, self._connect)
-
-    # ------------------------------------------------------------ reading
 
     def rows(self, query: str) -> list[Sequence[str | None]]:
         """Return the rows of a query, as texts. Raises Refused, OutcomeUnknown."""
         return [said.values for said in self._ask(query) if isinstance(said, Row)]
 
-    def copy_out(self, query: str) -> Iterator[bytes]:
+    def typed_rows(self, query: str) -> list[Sequence[Any]]:
+        """Return the rows of a query as values of Python: numbers, truth values and arrays of texts
+        are what they are."""
+        readers: list[Callable[[str], Any]] = []
+        found: list[Sequence[Any]] = []
+        for said in self._ask(query):
+            if isinstance(said, Columns):
+                readers = [_TYPED.get(field.oid, str) for field in said.fields]
+            elif isinstance(said, Row):
+                pairs = zip(readers, said.values, strict=True)
+                found.append([None if text is None else read(text) for read, text in pairs])
+        return found
+
+    def columns(self, query: str) -> list[tuple[str, str]]:
+        """Return names and types of a query's columns, without its rows."""
+        asked = self._ask(f"SELECT * FROM ({query}) AS asked LIMIT 0")
+        fields = [f for said in asked if isinstance(said, Columns) for f in said.fields]
+        return [(field.name, _NAMES.get(field.oid, "text")) for field in fields]
+
+    def run(self, text: str) -> None:
+        """Run what has no rows, such as BEGIN. Raises Refused."""
+        for _ in self._ask(text):
+            pass
+
+    def copy_out(self, query: str, options: str = "") -> Iterator[bytes]:
         """Yield what COPY TO STDOUT writes, cut anywhere."""
-        for said in self._ask(f"COPY ({query}) TO STDOUT"):
+        for said in self._ask(f"COPY ({query}) TO STDOUT {options}"):
             if isinstance(said, Copied):
                 yield said.data
 
@@ -93,11 +120,35 @@ class Target:
             self._connection.close()
             self._connection = None
 
-    def __enter__(self) -> Target:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def has_relations(self, names: Sequence[str]) -> list[str]:
+        """Return those of these names that relations of the target have."""
+        if not names:
+            return []
+        listed = ", ".join(map(quote_text, names))
+        query = (
+            "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            f" WHERE n.nspname = 'public' AND c.relname IN ({listed}) ORDER BY 1"
+        )
+        return [name for (name,) in self.rows(query) if name is not None]
+
+
+class Target(Reader):
+    """The target of an import. What is sent by `requests` may come from several threads, each of
+    which has a `Target` of its own."""
+
+    def __init__(self, requests: Requests, connect: Callable[[], SqlConnection]) -> None:
+        super().__init__(connect)
+        self._requests = requests
+
+    def again(self) -> Target:
+        """Return another one of the same database, for another thread."""
+        return Target(self._requests, self._connect)
 
     # ------------------------------------------------------------ writing
 
@@ -158,17 +209,6 @@ class Target:
     def part(self, name: str, part: str) -> progress.Part | None:
         """Return a part as it is now."""
         return progress.read_parts(self.rows(progress.part_query(name, part))).get(part)
-
-    def has_relations(self, names: Sequence[str]) -> list[str]:
-        """Return those of these names that relations of the target have."""
-        if not names:
-            return []
-        listed = ", ".join(map(quote_text, names))
-        query = (
-            "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-            f" WHERE n.nspname = 'public' AND c.relname IN ({listed}) ORDER BY 1"
-        )
-        return [name for (name,) in self.rows(query) if name is not None]
 
 
 def join_statements(groups: Sequence[Sequence[str]]) -> Iterator[str]:

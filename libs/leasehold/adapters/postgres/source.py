@@ -95,6 +95,7 @@ class SourceConnection:
     def rows(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         """Return the rows of a query; [] of what is none. `values` stand for %s."""
         with told_as_source():
+            # Without values a percent sign is one.
             found = self._connection.execute(_said(text), values or None)
             return found.fetchall() if found.description is not None else []
 

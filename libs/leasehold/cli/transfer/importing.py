@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import getpass
-import sys
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
-from leasehold.adapters.postgres.client import PasswordWanted, SqlConnection
 from leasehold.adapters.postgres.source import SCHEMES, Source
 from leasehold.cli.command import Subparsers, add, read_text_file
 from leasehold.cli.output import Output
-from leasehold.cli.sql import add_address_options, address_of
+from leasehold.cli.sql import add_address_options
 from leasehold.cli.transfer.import_of_file import import_file
 from leasehold.cli.transfer.import_of_postgres import NAME, run_import, show_plan
+from leasehold.cli.transfer.sql_connections import connector
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.settings.client import ClientSettings
 from leasehold.transfer.target import Target
@@ -129,27 +125,9 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         source = Source(args.source, password)
         if args.plan:
             return show_plan(args, source, output)
-    connect = connector(args, settings.cluster.database)
+    connect = connector(args, settings.cluster.database, "leasehold import")
     connect().close()  # what is wrong with the way there is told before anything is read
     with ChangeProducer(settings) as changes, Target(changes, connect) as target:
         if named in SCHEMES:
             return run_import(args, source, target, output)
         return import_file(args, target, output)
-
-
-def connector(args: argparse.Namespace, default: str) -> Callable[[], SqlConnection]:
-    """Return what makes connections to the node's port; a person is asked for a password once."""
-    address, database = address_of(args), args.database or default
-
-    def connect() -> SqlConnection:
-        nonlocal address
-        try:
-            return SqlConnection(address, database, application="leasehold import")
-        except PasswordWanted:
-            if not sys.stdin.isatty():
-                raise
-        given = getpass.getpass(f"password of {address.user}: ")
-        address = replace(address, password=given)
-        return SqlConnection(address, database, application="leasehold import")
-
-    return connect
