@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from typing import Final, NamedTuple
 
-from leasehold.adapters.postgres.source import Source
-from leasehold.model.errors import LeaseholdError, QueryCanceled, Refused
+from leasehold.adapters.postgres.source import Source, SourceConnection
+from leasehold.model.errors import LeaseholdError, Refused
 from leasehold.transfer.batches import Batch, gather, insert_rows
 from leasehold.transfer.progress import (
     Part,
@@ -51,12 +52,11 @@ class Task(NamedTuple):
 
 
 class _Under(NamedTuple):
-    """A batch whose outcome isn't known yet, and its range as it is once it is there."""
+    """A batch whose outcome isn't known yet, and its part as it is once it is there."""
 
     sent: Sent
     batch: Batch
     after: Part
-    place: Place
 
 
 class Copying:
@@ -70,83 +70,67 @@ class Copying:
         self._lock = threading.Lock()
         self._tasks: list[Task] = []
 
-    def stop(self) -> None:
-        """Have the workers end behind the batch that they are at."""
-        self._stopped.set()
-
     def run(self, tasks: Iterable[Task], workers: int, snapshot: str) -> None:
-        """Copy all `tasks`, reading by the exported `snapshot`. Raises the first error of a worker,
-        QueryCanceled once stopped."""
+        """Copy all `tasks`, reading by the exported `snapshot`. Raises the first error of a worker;
+        the others end behind the batch that they are at."""
         # The largest first: no worker is then left alone with one for long.
         self._tasks = sorted(tasks, key=lambda task: task.table.bytes_about)
         with ThreadPoolExecutor(workers, thread_name_prefix="leasehold-import") as pool:
             running = [pool.submit(self._work, snapshot) for _ in range(workers)]
             try:
-                done, _ = wait(running, return_when=FIRST_EXCEPTION)
-                failed = [each for each in done if each.exception() is not None]
-            finally:
-                self.stop_unless_done(running)
-            for each in failed:
-                each.result()
-        if self._tasks:
-            raise QueryCanceled("the import was stopped; give the command again to go on")
-
-    def stop_unless_done(self, running: Sequence[object]) -> None:
-        """Stop what still runs, as after an error or Ctrl-C."""
-        if not all(getattr(each, "done", lambda: True)() for each in running):
-            self.stop()
+                for each in as_completed(running):
+                    each.result()
+            except BaseException:
+                self._stopped.set()
+                raise
 
     def _work(self, snapshot: str) -> None:
         with self._target.again() as target, self._source.connect() as source:
-            source.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            source.run(f"SET TRANSACTION SNAPSHOT {quote_text(snapshot)}")
+            _begin(source, snapshot)
             while (task := self._next()) is not None:
-                self._copy(task, source.copy_out, target)
+                self._copy(task, source, target, snapshot)
 
     def _next(self) -> Task | None:
         with self._lock:
             return self._tasks.pop() if self._tasks and not self._stopped.is_set() else None
 
-    def _give_back(self, task: Task) -> None:
-        with self._lock:
-            self._tasks.append(task)
-
-    def _copy(self, task: Task, read: Callable[[str], Iterable[bytes]], target: Target) -> None:
+    def _copy(self, task: Task, source: SourceConnection, target: Target, snapshot: str) -> None:
         """Copy a range to its end. What was under way when another run was killed may have come
         since its place was read: then the range goes on behind that."""
         for _ in range(MOVES_MAX):
             try:
-                self._copy_from(task, read, target)
+                with closing(source.copy_out(self._query(task))) as lines:
+                    self._send(task, lines, target)
                 return
             except Refused as error:
                 found = target.part(self._name, task.part.name)
-                if not is_moved_elsewhere(error) or found is None or found.step <= task.part.step:
+                moved = found is not None and found.step > task.part.step
+                if not is_moved_elsewhere(error) or not moved or not task.table.key:
                     raise _explained(error, task) from error
-                if not task.table.key:
-                    raise _explained(error, task) from error
+                assert found is not None
                 task = task._replace(part=found, place=read_place(0, found.place)[1])
+            source.run("ROLLBACK")  # the copy that was left has ended its transaction
+            _begin(source, snapshot)
         raise Refused(
             f"table {task.table.name!r}: another process imports under the same name; end it, or"
             " give this one a name of its own (--name)"
         )
 
-    def _copy_from(
-        self, task: Task, read: Callable[[str], Iterable[bytes]], target: Target
-    ) -> None:
-        part, place, under = task.part, task.place, None
-        for batch in gather(
-            task.table, read(copy_query(task.table, self._schema, task.range, place))
-        ):
+    def _query(self, task: Task) -> str:
+        return copy_query(task.table, self._schema, task.range, task.place)
+
+    def _send(self, task: Task, lines: Iterable[bytes], target: Target) -> None:
+        part, under = task.part, None
+        for batch in gather(task.table, lines):
             if under is not None:
                 part = self._settle(task, under, target)
                 under = None
             if self._stopped.is_set():
-                self._give_back(task)
                 return
             place = Place(batch.last if task.table.key else None)
             after = part.moved(place.to_text(task.range), len(batch.rows))
             operations = [insert_rows(task.table, batch), *move_part(self._name, part, after)]
-            under = _Under(target.send(operations), batch, after, place)
+            under = _Under(target.send(operations), batch, after)
         if under is not None:
             part = self._settle(task, under, target)
         target.apply(move_part(self._name, part, part.moved(part.place, 0, done=True)))
@@ -157,12 +141,16 @@ class Copying:
         except Refused as error:
             if is_moved_elsewhere(error):
                 now = target.part(self._name, under.after.name)
-                if now is not None and now.step == under.after.step:
-                    # Ours, by an earlier try of this very request whose answer was lost.
+                if now == under.after:  # by an earlier try whose answer was lost
                     return under.after
             raise
         self._tell(task.table.name, len(under.batch.rows), under.batch.bytes)
         return under.after
+
+
+def _begin(source: SourceConnection, snapshot: str) -> None:
+    source.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    source.run(f"SET TRANSACTION SNAPSHOT {quote_text(snapshot)}")
 
 
 def _explained(error: LeaseholdError, task: Task) -> Refused:

@@ -23,6 +23,7 @@ from leasehold.transfer.schema_plan import Kind, Plan, PlannedTable, plan_schema
 from leasehold.transfer.source_catalog import read_schema
 from leasehold.transfer.target import Target, join_statements
 
+MAKING: Final = "making tables"
 COPYING: Final = "copying"
 COPIED: Final = "copied"
 READY: Final = "ready"
@@ -119,8 +120,8 @@ class PostgresImport:
 
     # ------------------------------------------------------------ beginning
 
-    def begin(self, plan: Plan, **more: Any) -> Whole:
-        """Make the tables, and keep that this import has begun; or find that it had. Raises
+    def begin(self, plan: Plan) -> Whole:
+        """Keep that this import has begun, or find that it had. Raises
         PlanRefused where it had by another plan, or tables are there already."""
         check_plan(plan, self.options)
         found = self.find()
@@ -138,14 +139,18 @@ class PostgresImport:
                 f"the target has {', '.join(there)} already: drop it, or take it out with --exclude"
             )
         self.target.apply((), progress.CREATE)
-        begun = Whole(Part(progress.WHOLE, 0, ""), COPYING, plan.digest, more)
-        part = Part(progress.WHOLE, 0, begun.place(COPYING))
-        texts = list(join_statements([table.before for table in plan.tables]))
-        # The last text and the part are one transaction: without the part nothing has begun.
-        for text in texts[:-1]:
-            self.target.apply((), text)
-        self.target.apply([insert_parts(self.options.name, [part])], texts[-1])
+        begun = Whole(Part(progress.WHOLE, 0, ""), MAKING, plan.digest, {})
+        part = Part(progress.WHOLE, 0, begun.place(MAKING))
+        self.target.apply([insert_parts(self.options.name, [part])])
         return Whole.read(part)
+
+    def make_tables(self, plan: Plan) -> None:
+        """Make the tables that aren't there yet. None of their names was taken when the import
+        began, so those that are there are its own."""
+        there = self.target.has_relations([table.name for table in plan.tables])
+        missing = [table.before for table in plan.tables if table.name not in there]
+        for text in join_statements(missing):
+            self.target.apply((), text)
 
     def find(self) -> Whole | None:
         """Return this import as it is kept in the target, None where it has not begun."""

@@ -20,6 +20,8 @@ from leasehold.transfer.source_tables import (
 
 Ask: TypeAlias = Callable[[str], Sequence[Sequence[Any]]]
 VERSION_LEAST: Final = 120_000
+ROW_BYTES_ABOUT: Final = 100
+"""Of a table that was never analysed."""
 _OWN: Final = """
 c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = :schema)
 AND c.relpersistence = 'p'
@@ -139,7 +141,7 @@ def _read_table(
         [SourceConstraint(its, kind, text) for its, kind, text, _ in constraints if kind != "p"],
         [SourceIndex(index, text) for index, text in indexes],
         partitioned,
-        rows_about,
+        rows_about if rows_about >= 0 else (bytes_about or 0) // ROW_BYTES_ABOUT,
         bytes_about or 0,
         identity,
         more,

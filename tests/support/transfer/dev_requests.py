@@ -27,18 +27,22 @@ class DevSent:
 
 
 class DevRequests:
-    """`before`: is called with each request, and may raise in the sender's place."""
+    """`before` and `after` are called with each request, before it is sent and while it is under
+    way, and may raise in the sender's place."""
 
     def __init__(self, dev: DevDatabase) -> None:
         self._dev = dev
         self._pool = ThreadPoolExecutor(16)
         self.before: Callable[[Mapping[str, Any]], None] = lambda _: None
+        self.after: Callable[[Mapping[str, Any]], None] = lambda _: None
 
     def submit(self, request: Mapping[str, Any]) -> DevSent:
         self.before(request)
         made = form(request, 0, new_request_id)
         decoded = decode_request(made.content_type, made.body)
-        return DevSent(lambda: self._pool.submit(self._dev.submit, decoded))
+        sent = DevSent(lambda: self._pool.submit(self._dev.submit, decoded))
+        self.after(request)
+        return sent
 
     def close(self) -> None:
         self._pool.shutdown()

@@ -7,7 +7,7 @@ the extra `import`. Nothing here says a password: errors of libpq name host, por
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 from urllib.parse import urlsplit
 
@@ -109,7 +109,7 @@ class SourceConnection:
         with told_as_source():
             self._connection.execute(_said(text))
 
-    def copy_out(self, query: str) -> Iterator[bytes]:
+    def copy_out(self, query: str) -> Generator[bytes]:
         """Yield the rows of a query in the text form of COPY, each with its line end."""
         with (
             told_as_source(),

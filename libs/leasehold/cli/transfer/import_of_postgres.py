@@ -16,6 +16,7 @@ from leasehold.transfer.following import Following
 from leasehold.transfer.postgres_import import (
     COPIED,
     COPYING,
+    MAKING,
     READY,
     Compared,
     Options,
@@ -164,16 +165,15 @@ def _bring(
 ) -> None:
     """Take the steps that are left. Indexes and constraints come when the stream has passed the
     last range that was read: before, rows of different times stand side by side."""
+    if whole.phase == MAKING:
+        importing.make_tables(plan)
+        whole = importing.move(whole, COPYING)
     if whole.phase == COPYING:
         options = importing.options
         copying = Copying(
             importing.source, importing.target, options.name, options.schema, told.rows
         )
-        try:
-            importing.copy(plan, connection, copying)
-        except KeyboardInterrupt:
-            copying.stop()
-            raise
+        importing.copy(plan, connection, copying)
         whole = importing.move(whole, COPIED, lsn=read_lsn(connection) if following else 0)
     if whole.phase == COPIED:
         if following is not None:
