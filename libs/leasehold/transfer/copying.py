@@ -105,16 +105,15 @@ class Copying:
             except Refused as error:
                 found = target.part(self._name, task.part.name)
                 moved = found is not None and found.step > task.part.step
-                if not is_moved_elsewhere(error) or not moved or not task.table.key:
+                if not is_moved_elsewhere(error) or not moved:
                     raise _explained(error, task) from error
                 assert found is not None
+                if not task.table.key:
+                    found = begin_again(self._name, task.table, found, target)
                 task = task._replace(part=found, place=read_place(0, found.place)[1])
             source.run("ROLLBACK")  # the copy that was left has ended its transaction
             _begin(source, snapshot)
-        raise Refused(
-            f"table {task.table.name!r}: another process imports under the same name; end it, or"
-            " give this one a name of its own (--name)"
-        )
+        raise _mixed(task.table)
 
     def _query(self, task: Task) -> str:
         return copy_query(task.table, self._schema, task.range, task.place)
@@ -171,20 +170,32 @@ def plan_ranges(
     return cut([tuple(row) for row in sample(sample_query(table, schema))], count)
 
 
-def begin_ranges(
-    name: str, table: PlannedTable, ranges: Sequence[KeyRange]
-) -> tuple[list[Part], dict[str, object]]:
-    """Return the parts of a table that begins to be copied, and the operation that keeps them."""
-    parts = [
+def begin_ranges(table: PlannedTable, ranges: Sequence[KeyRange]) -> list[Part]:
+    """Return the parts of a table that begins to be copied."""
+    return [
         Part(part_of_range(table.name, each.number), 0, Place().to_text(each)) for each in ranges
     ]
-    return parts, dict(insert_parts(name, parts))
 
 
 def begin_again(name: str, table: PlannedTable, part: Part, target: Target) -> Part:
     """Empty a table without a key whose copying was cut off, since none of its rows tells how far
-    it was; return its part."""
-    after = Part(part.name, part.step + 1, Place().to_text(KeyRange(0, None, None)))
-    operations = [remove_part(name, part), insert_parts(name, [after])]
-    target.apply(operations, f"TRUNCATE {quote_name(table.name)}")
-    return after
+    it was; return its part. ⚠ What was under way then may come in between."""
+    for _ in range(MOVES_MAX):
+        after = Part(part.name, part.step + 1, Place().to_text(KeyRange(0, None, None)))
+        operations = [remove_part(name, part), insert_parts(name, [after])]
+        try:
+            target.apply(operations, f"TRUNCATE {quote_name(table.name)}")
+            return after
+        except Refused as error:
+            found = target.part(name, part.name)
+            if not is_moved_elsewhere(error) or found is None or found.step <= part.step:
+                raise
+            part = found
+    raise _mixed(table)
+
+
+def _mixed(table: PlannedTable) -> Refused:
+    return Refused(
+        f"table {table.name!r}: another process imports under the same name; end it, or give this"
+        " one a name of its own (--name)"
+    )

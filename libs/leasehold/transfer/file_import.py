@@ -28,7 +28,7 @@ from leasehold.settings.extras import need_extra
 from leasehold.transfer import progress
 from leasehold.transfer.batches import BATCH_BYTES, BATCH_ROWS, LINE_BYTES_MAX
 from leasehold.transfer.column_types import find_reader
-from leasehold.transfer.progress import Part, insert_parts, move_part
+from leasehold.transfer.progress import Part, move_part
 from leasehold.transfer.quoting import quote_text
 from leasehold.transfer.target import Sent, Target, is_moved_elsewhere
 
@@ -240,7 +240,7 @@ class FileImport:
                 )
             self._target.apply((), progress.CREATE)
             parts = [Part(name, 0, known) for name in names]
-            self._target.apply([insert_parts(self._name, parts)])
+            self._target.begin_parts(self._name, parts)
             return parts
         if kept[names[0]].place != known:
             raise ConfigurationError(

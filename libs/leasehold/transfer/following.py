@@ -17,7 +17,7 @@ from leasehold.adapters.postgres.source import Source, SourceConnection
 from leasehold.model.errors import ConfigurationError, LeaseholdError, Refused
 from leasehold.transfer.changes import Changes, Reread, upsert_row
 from leasehold.transfer.pgoutput import lsn_of_text, lsn_text
-from leasehold.transfer.progress import STREAM, Part, insert_parts, move_part
+from leasehold.transfer.progress import STREAM, Part, move_part
 from leasehold.transfer.quoting import quote_name, quote_names, quote_text
 from leasehold.transfer.schema_plan import Plan, PlannedTable
 from leasehold.transfer.stream import Gathered, Gathering, StreamPlace
@@ -113,7 +113,7 @@ class Following:
             "SELECT lsn::text FROM pg_create_logical_replication_slot(%s, 'pgoutput')", self.slot
         )
         place = StreamPlace(lsn_of_text(lsn))
-        self._target.apply([insert_parts(self._name, [Part(STREAM, 0, place.to_text())])])
+        self._target.begin_parts(self._name, [Part(STREAM, 0, place.to_text())])
 
     def drop(self, connection: SourceConnection) -> None:
         """Drop slot and publication, if they are there."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from leasehold.adapters.postgres.source import Source, SourceConnection
-from leasehold.model.errors import InvalidDefinition, Refused
+from leasehold.model.errors import DuplicateObject, InvalidDefinition, Refused
 from leasehold.transfer import comparison, progress
 from leasehold.transfer.copying import (
     Copying,
@@ -16,7 +16,7 @@ from leasehold.transfer.copying import (
     begin_ranges,
     plan_ranges,
 )
-from leasehold.transfer.progress import Part, insert_parts, move_part
+from leasehold.transfer.progress import Part, move_part
 from leasehold.transfer.quoting import quote_name, quote_names, quote_text
 from leasehold.transfer.ranges import read_place, whole_query
 from leasehold.transfer.schema_plan import Kind, Plan, PlannedTable, plan_schema
@@ -29,6 +29,7 @@ COPIED: Final = "copied"
 READY: Final = "ready"
 """Rows, indexes, constraints and sequences are there."""
 CUT_OVER: Final = "cut over"
+MAKING_TRIES: Final = 3
 
 
 class Options(NamedTuple):
@@ -141,16 +142,23 @@ class PostgresImport:
         self.target.apply((), progress.CREATE)
         begun = Whole(Part(progress.WHOLE, 0, ""), MAKING, plan.digest, {})
         part = Part(progress.WHOLE, 0, begun.place(MAKING))
-        self.target.apply([insert_parts(self.options.name, [part])])
+        self.target.begin_parts(self.options.name, [part])
         return Whole.read(part)
 
     def make_tables(self, plan: Plan) -> None:
         """Make the tables that aren't there yet. None of their names was taken when the import
         began, so those that are there are its own."""
-        there = self.target.has_relations([table.name for table in plan.tables])
-        missing = [table.before for table in plan.tables if table.name not in there]
-        for text in join_statements(missing):
-            self.target.apply((), text)
+        for attempt in range(MAKING_TRIES):
+            there = self.target.has_relations([table.name for table in plan.tables])
+            missing = [table.before for table in plan.tables if table.name not in there]
+            try:
+                for text in join_statements(missing):
+                    self.target.apply((), text)
+                return
+            except DuplicateObject:
+                # ⚠ Made by what was under way when another run was killed.
+                if attempt + 1 == MAKING_TRIES:
+                    raise
 
     def find(self) -> Whole | None:
         """Return this import as it is kept in the target, None where it has not begun."""
@@ -160,7 +168,13 @@ class PostgresImport:
     def move(self, whole: Whole, phase: str, **more: Any) -> Whole:
         """Keep that the import is in another phase."""
         after = whole.part.moved(whole.place(phase, **more), 0)
-        self.target.apply(move_part(self.options.name, whole.part, after))
+        try:
+            self.target.apply(move_part(self.options.name, whole.part, after))
+        except Refused:
+            found = self.find()
+            if found is None or found.phase != phase:
+                raise
+            return found
         return Whole.read(after)
 
     def check_follows(self, *, follows: bool) -> None:
@@ -201,8 +215,10 @@ class PostgresImport:
             parts = [part for part in kept.values() if _is_of(part, table)]
             if not parts:
                 ranges = plan_ranges(table, connection.rows, self.options.schema)
-                parts, operation = begin_ranges(self.options.name, table, ranges)
-                self.target.apply([operation])
+                parts = begin_ranges(table, ranges)
+                self.target.begin_parts(self.options.name, parts)
+                kept = self.target.parts(self.options.name)
+                parts = [part for part in kept.values() if _is_of(part, table)]
             elif not table.key and not parts[0].done and parts[0].rows:
                 self.told.note(f"table {table.name} has no primary key: it is copied anew")
                 parts = [begin_again(self.options.name, table, parts[0], self.target)]
@@ -223,7 +239,11 @@ class PostgresImport:
             for name, text in table.after.items():
                 if name not in there:
                     self.told.note(f"table {table.name}: {name}")
-                    self.target.run_schema_change(text)
+                    try:
+                        self.target.run_schema_change(text)
+                    except DuplicateObject:
+                        if name not in self._names_at(table.name):
+                            raise
 
     def _names_at(self, table: str) -> set[str]:
         """Return the names of a table's indexes and constraints."""

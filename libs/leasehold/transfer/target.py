@@ -176,6 +176,15 @@ class Target(Reader):
             raise refused(outcome.code, outcome.message, outcome.detail)
         return outcome
 
+    def begin_parts(self, name: str, parts: Sequence[progress.Part]) -> None:
+        """Keep parts, unless they are kept: by a request that was under way when its sender was
+        killed."""
+        try:
+            self.apply([progress.insert_parts(name, parts)])
+        except Refused as error:
+            if not is_moved_elsewhere(error) or self.part(name, parts[0].name) is None:
+                raise
+
     def apply(self, operations: Sequence[progress.Fields], sql: str = "") -> Outcome:
         """Send a transaction and wait for it. Raises as `settle` does."""
         return self.settle(self.send(operations, sql))

@@ -176,8 +176,8 @@ class CutOff(Exception):
 @pytest.mark.parametrize("first", [1, 2, 3, 5, 8, 13])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_import_that_was_cut_off_goes_on(world: World, first: int, when: str) -> None:
-    """Goal: cut off again and again, after some requests more each time, before one is sent or while
-    it is under way, it brings each row once; rows without a key, too."""
+    """Goal: cut off again and again, after some requests more each time, before one is sent or
+    while it is under way, it brings each row once; rows without a key, too."""
     lock, room = threading.Lock(), [first]
 
     def cut_off(_: Mapping[str, Any]) -> None:
