@@ -21,7 +21,7 @@ LINE_BYTES_MAX: Final = Limits().message_bytes_max
 
 
 class Batch(NamedTuple):
-    """Some rows of a table: values in the order of its copied columns, and the key of the last one
+    """Rows of a table: values in the order of its copied columns, and the key of the last one
     as the source writes it."""
 
     rows: Sequence[Sequence[Any]]

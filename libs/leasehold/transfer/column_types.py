@@ -12,7 +12,7 @@ _PRECISION: Final = re.compile(r"timestamp\([0-6]\) (with|without) time zone")
 
 
 class OtherType(NamedTuple):
-    """Another type for a column. `read` makes the source's expression from its name."""
+    """The type that a column gets instead. `read` makes the source's expression from its name."""
 
     type: str
     words: str = ""

@@ -114,7 +114,7 @@ def check_plan(plan: Plan, options: Options) -> None:
 
 
 class PostgresImport:
-    """One import; each step may be done again after whatever has ended it."""
+    """The steps of an import; each may be done again after whatever has ended it."""
 
     def __init__(self, source: Source, target: Target, options: Options, told: Told) -> None:
         self.source, self.target, self.options, self.told = source, target, options, told
@@ -257,7 +257,7 @@ class PostgresImport:
         return {name for (name,) in self.target.rows(query) if name is not None}
 
     def set_sequences(self, plan: Plan, connection: SourceConnection) -> None:
-        """Have each sequence go on where the source's would."""
+        """Set each sequence to go on where the source's would."""
         for sequence in plan.sequences:
             name = f"{quote_name(self.options.schema)}.{quote_name(sequence.name)}"
             ((last, called),) = connection.rows(f"SELECT last_value, is_called FROM {name}")
