@@ -46,12 +46,12 @@ create unique index by_body on flights (key);
 create table seats (flight bigint, seat text, n int not null, primary key (flight, seat));
 create table loose (line text, n int);
 create table numbered (id int generated always as identity primary key, v text);
-insert into places select 'P' || n, 'place ' || n, '{"b": 1, "a": [' || n || ']}'
+insert into places select 'P' || n, 'place ' || n, ('{"b": 1, "a": [' || n || ']}')::json
   from generate_series(1, 20) n;
 insert into flights (code, price, share, day, seen, raw, ok, body, mark, felt, d)
   select 'P' || (n % 20 + 1), n + 0.5, n / 3.0, date '2020-01-01' + n, timestamp '2020-01-01' + n *
-    interval '1.000001 h', decode(md5(n::text), 'hex'), n % 3 = 0, '{"n": 1}', 'x', 'ok',
-    case n % 4 when 0 then 'NaN' when 1 then 'Infinity' else n / 7.0 end
+    interval '1.000001 h', decode(md5(n::text), 'hex'), n % 3 = 0, '{"n": 1}', 'x', mood 'ok',
+    case n % 4 when 0 then float8 'NaN' when 1 then 'Infinity' else n / 7.0 end
   from generate_series(1, 500) n;
 insert into flights (code, price, mark, felt) values (null, null, null, null);
 insert into seats select n % 50, 'seat' || E'\\t\\\\' || n, n from generate_series(1, 400) n;
@@ -60,7 +60,7 @@ insert into numbered (v) select 'v' || n from generate_series(1, 30) n;
 analyze;
 """
 QUERIES: Final = (
-    'select * from places order by code collate "C"',
+    'select code, name, about::jsonb from places order by code collate "C"',
     "select * from flights order by id",
     'select * from seats order by flight, seat collate "C"',
     "select line, n, count(*) from loose group by line, n order by line",
@@ -173,7 +173,7 @@ class CutOff(Exception):
     """Stands for a process that ends."""
 
 
-@pytest.mark.parametrize("first", [1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("first", [1, 4, 13])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_import_that_was_cut_off_goes_on(world: World, first: int, when: str) -> None:
     """Goal: cut off again and again, after some requests more each time, before one is sent or
@@ -334,7 +334,7 @@ def test_changes_are_followed_until_the_cut_over(
     assert world.target.execute(insert).fetchone() == world.source.execute(insert).fetchone()
 
 
-@pytest.mark.parametrize("first", [2, 6, 12, 25])
+@pytest.mark.parametrize("first", [2, 12])
 def test_a_following_that_is_cut_off_while_all_changes_goes_on(world: World, first: int) -> None:
     """Goal: ranges are read at different times, changes come twice and in parts; in the end both
     sides are the same."""
