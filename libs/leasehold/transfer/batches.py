@@ -54,17 +54,16 @@ def _make_batch(
     data: bytes,
     size: int,
 ) -> Batch:
-    rows = list(reading.feed(data))
+    rows: list[list[Any]] = list(reading.feed(data))
     last = tuple(text or "" for text in rows[-1][:keys])
-    made: list[list[Any]] = rows  # type: ignore[assignment]
     for place, read in enumerate(readers):
         if read is None:
             continue
-        for row in made:
+        for row in rows:
             text = row[place]
             if text is not None:
                 row[place] = read(text)
-    return Batch(made, last, size)
+    return Batch(rows, last, size)
 
 
 def insert_rows(table: PlannedTable, batch: Batch) -> dict[str, Any]:

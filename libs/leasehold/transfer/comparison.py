@@ -27,7 +27,7 @@ class Sums(NamedTuple):
     sums: list[int]
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         return sum(self.rows)
 
     @property

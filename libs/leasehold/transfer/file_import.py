@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple, cast
 
 from leasehold.model.errors import (
     ConfigurationError,
@@ -86,8 +86,8 @@ def open_csv(
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            yield file
+        with path.open("rb") as file:
+            yield cast("IO[bytes]", gzip.open(file)) if path.suffix == ".gz" else file
     except OSError as error:
         raise ConfigurationError(f"{path} can't be read: {error.strerror or error}") from error
 

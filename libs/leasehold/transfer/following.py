@@ -17,7 +17,7 @@ from leasehold.adapters.postgres.source import Source, SourceConnection
 from leasehold.model.errors import ConfigurationError, LeaseholdError, Refused
 from leasehold.transfer.changes import Changes, Reread, upsert_row
 from leasehold.transfer.pgoutput import lsn_of_text, lsn_text
-from leasehold.transfer.progress import STREAM, Part, move_part
+from leasehold.transfer.progress import STREAM, Fields, Part, move_part
 from leasehold.transfer.quoting import quote_name, quote_names, quote_text
 from leasehold.transfer.schema_plan import Plan, PlannedTable
 from leasehold.transfer.stream import Gathered, Gathering, StreamPlace
@@ -172,7 +172,10 @@ class Following:
             for gathered in gathering.gather(messages):
                 if sent is not None:
                     self._target.settle(sent)
-                operations = [*gathered.operations, *self._reread(gathered, rows)]
+                operations: list[Fields] = [
+                    *gathered.operations,
+                    *self._reread(gathered, rows),
+                ]
                 after = part.moved(gathered.place.to_text(), gathered.changes)
                 operations += move_part(self._name, part, after)
                 sent = self._target.send(operations, gathered.sql)

@@ -308,8 +308,8 @@ class PostgresImport:
             )
         return Compared(
             table.name,
-            theirs.count,
-            ours.count,
+            theirs.total,
+            ours.total,
             theirs.checksum,
             ours.checksum,
             found,

@@ -17,6 +17,7 @@ from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import Refused
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
+from leasehold.sql.syntax.statements import Explain
 from leasehold.transfer.column_types import find_other
 from leasehold.transfer.quoting import quote_name, quote_names, quote_text
 from leasehold.transfer.source_tables import (
@@ -114,6 +115,30 @@ def plan_schema(
     return _Planner(schema, frozenset(only), frozenset(exclude), as_text=as_text).plan()
 
 
+class _Trial:
+    """Statements planned one behind the other, on a catalog that holds nothing else."""
+
+    def __init__(self) -> None:
+        self.batch = StatementBatch.on(Catalog(), provisional=True)
+
+    def take(self, text: str) -> None:
+        """Plan a text behind those that were taken. Raises Refused, and takes nothing of it
+        then."""
+        ahead = self.batch.copy()
+        for statement, sql in parse_statements(text):
+            assert not isinstance(statement, Explain), "it was put together here"
+            ahead.take(statement, sql, b"", _CONTEXT, lambda _: -1)
+        self.batch = ahead
+
+    def refusal(self, text: str) -> str:
+        """Return why a text is not taken, "" where it is."""
+        try:
+            self.take(text)
+        except Refused as error:
+            return error.message
+        return ""
+
+
 class _Planner:
     def __init__(
         self,
@@ -126,7 +151,7 @@ class _Planner:
         self._schema = schema
         self._only, self._exclude = only, exclude
         self._as_text = as_text
-        self._batch = StatementBatch.on(Catalog(), provisional=True)
+        self._trial = _Trial()
         self._findings: list[Finding] = []
         self._types: dict[str, str | None] = {}
 
@@ -169,21 +194,6 @@ class _Planner:
     def _find(self, kind: Kind, what: str, words: str) -> None:
         self._findings.append(Finding(kind, what, words))
 
-    def _take(self, text: str) -> None:
-        """Plan a statement behind those that were taken. Raises Refused."""
-        ahead = self._batch.copy()
-        for statement, sql in parse_statements(text):
-            ahead.take(statement, sql, b"", _CONTEXT, lambda _: -1)
-        self._batch = ahead
-
-    def _refusal(self, text: str) -> str:
-        """Return why a statement is not taken, "" where it is."""
-        try:
-            self._take(text)
-        except Refused as error:
-            return error.message
-        return ""
-
     def _make_sequence(self, sequence: SourceSequence) -> list[str]:
         text = (
             f"CREATE SEQUENCE {quote_name(sequence.name)} AS {sequence.type}"
@@ -191,7 +201,7 @@ class _Planner:
             f" MAXVALUE {sequence.most} START WITH {sequence.start} CACHE {sequence.cache}"
             f"{' CYCLE' if sequence.cycles else ' NO CYCLE'}"
         )
-        why = self._refusal(text)
+        why = self._trial.refusal(text)
         if why:
             self._find(Kind.LEFT_OUT, f"sequence {sequence.name}", why)
         return [] if why else [text]
@@ -219,7 +229,7 @@ class _Planner:
         if table.key:
             clauses.append(f"PRIMARY KEY ({quote_names(table.key)})")
         create = f"CREATE TABLE {quote_name(table.name)} ({', '.join(clauses)})"
-        why = self._refusal(create)
+        why = self._trial.refusal(create)
         if why:
             self._find(Kind.REFUSED, where, why)
             return None
@@ -265,12 +275,7 @@ class _Planner:
     def _type_refusal(self, name: str) -> str | None:
         if name not in self._types:
             try:
-                StatementBatch.on(Catalog(), provisional=True).take(
-                    *parse_statements(f"CREATE TABLE t (c {name})")[0],
-                    b"",
-                    _CONTEXT,
-                    lambda _: -1,
-                )
+                _Trial().take(f"CREATE TABLE t (c {name})")
             except Refused as error:
                 self._types[name] = error.message.removeprefix("column 'c': ")
             else:
@@ -307,11 +312,13 @@ class _Planner:
             for other in table.columns
             if other.name != column.name and (kind := self._plain_type(other)) is not None
         ]
-        before = self._batch
+        before = self._trial.batch
         try:
-            return self._refusal(f"CREATE TABLE leasehold_tried ({', '.join([clause, *others])})")
+            return self._trial.refusal(
+                f"CREATE TABLE leasehold_tried ({', '.join([clause, *others])})"
+            )
         finally:
-            self._batch = before
+            self._trial.batch = before
 
     def _plain_type(self, column: SourceColumn) -> str | None:
         if self._type_refusal(column.type) is None:
@@ -322,7 +329,7 @@ class _Planner:
         return "text" if self._as_text else None
 
     def _is_computed(self, name: str) -> bool:
-        newest = list(self._batch.made.values())[-1]
+        newest = list(self._trial.batch.made.values())[-1]
         column = newest.by_name.get(name)
         return column is not None and bool(column.generated)
 
@@ -332,7 +339,7 @@ class _Planner:
                 continue
             owner = f"{quote_name(table.name)}.{quote_name(sequence.column)}"
             text = f"ALTER SEQUENCE {quote_name(sequence.name)} OWNED BY {owner}"
-            if not self._refusal(text):
+            if not self._trial.refusal(text):
                 yield text
 
     def _checks(self, table: SourceTable, planned: Sequence[PlannedColumn]) -> Iterator[str]:
@@ -342,7 +349,7 @@ class _Planner:
             if constraint.kind != "c":
                 continue
             text = f"{into}{quote_name(constraint.name)} {constraint.definition}"
-            why = self._refusal(text)
+            why = self._trial.refusal(text)
             if why:
                 where = f"table {table.name}, check {constraint.name}"
                 self._find(Kind.LEFT_OUT, where, why)
@@ -353,7 +360,7 @@ class _Planner:
                 labels = ", ".join(map(quote_text, column.labels))
                 name = quote_name(f"{table.name}_{column.name}_labels"[:60])
                 text = f"{into}{name} CHECK ({quote_name(column.name)} IN ({labels}))"
-                why = self._refusal(text)
+                why = self._trial.refusal(text)
                 if why:
                     where = f"table {table.name}, labels of column {column.name}"
                     self._find(Kind.LEFT_OUT, where, why)
@@ -380,7 +387,7 @@ class _Planner:
                 planned.after.update(self._later(table, constraint.name, text))
 
     def _later(self, table: SourceTable, name: str, text: str) -> Iterator[tuple[str, str]]:
-        why = self._refusal(text)
+        why = self._trial.refusal(text)
         if why:
             self._find(Kind.LEFT_OUT, f"table {table.name}, {name}", why)
         else:

@@ -88,6 +88,12 @@ def count(cluster: LocalCluster, table: str) -> int:
         return int(found[0])
 
 
+def ready(cluster: LocalCluster) -> bool:
+    with psycopg.connect(dsn_of(cluster, 0), autocommit=True) as client:
+        query = b"select place from leasehold_imports where import = 'default' and part = ''"
+        return any('"ready"' in place for (place,) in client.execute(query))
+
+
 def test_a_killed_import_goes_on_follows_and_cuts_over(
     cluster: LocalCluster, source: str, tmp_path: Path
 ) -> None:
@@ -104,7 +110,8 @@ def test_a_killed_import_goes_on_follows_and_cuts_over(
             client.execute("update flights set price = -price where id % 100 = 7")
             client.execute("insert into flights (city, day) values ('new', '2021-01-01')")
     follows = begin(cluster, *words)
-    until(lambda: count(cluster, "flights") == ROWS + 2, "all rows")
+    until(lambda: ready(cluster), "all rows, and what has changed since")
+    assert count(cluster, "flights") == ROWS + 2
     with psycopg.connect(source, autocommit=True) as client:
         client.execute("delete from flights where id % 50 = 0")
         client.execute("update flights set id = -id where id < 100")

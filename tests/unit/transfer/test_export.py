@@ -106,8 +106,8 @@ def rows_of(port: int, database: str) -> list[Any]:
     """Of all tables, and the next number of each sequence."""
     dsn = f"host=127.0.0.1 port={port} user=postgres dbname={database}"
     with psycopg.connect(dsn, autocommit=True) as client:
-        queries = ("select * from places", "select * from t order by id")
-        queries += ("select * from numbered order by id",)
+        queries = ["select * from places", "select * from t order by id"]
+        queries.append("select * from numbered order by id")
         found: list[Any] = [client.execute(query.encode()).fetchall() for query in queries]
         found.append(client.execute("select conname from pg_constraint order by 1").fetchall())
         insert = "insert into numbered (note) values ('new') returning id"

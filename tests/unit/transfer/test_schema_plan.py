@@ -8,6 +8,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
+from leasehold.sql.syntax.statements import Explain
 from leasehold.transfer.schema_plan import Kind, Plan, plan_schema
 from leasehold.transfer.source_tables import (
     SourceColumn,
@@ -56,6 +57,7 @@ def take_all(plan: Plan) -> StatementBatch:
     texts += [text for table in plan.tables for text in table.after.values()]
     for text in texts:
         for statement, sql in parse_statements(text):
+            assert not isinstance(statement, Explain)
             batch.take(statement, sql, bytes(16), CommitContext(1, bytes(16)), lambda _: 0)
     return batch
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from leasehold.model.errors import ConfigurationError, LeaseholdError
@@ -96,7 +96,7 @@ class SourceConnection:
         """Return the rows of a query; [] of what is none. `values` stand for %s."""
         with told_as_source():
             # Without values a percent sign is one.
-            found = self._connection.execute(_said(text), values or None)
+            found = self._connection.execute(text, values or None)
             return found.fetchall() if found.description is not None else []
 
     def value(self, text: str, *values: object) -> Any:
@@ -107,14 +107,14 @@ class SourceConnection:
     def run(self, text: str) -> None:
         """Run what has no answer. A percent sign is one."""
         with told_as_source():
-            self._connection.execute(_said(text))
+            self._connection.execute(text)
 
     def copy_out(self, query: str) -> Generator[bytes]:
         """Yield the rows of a query in the text form of COPY, each with its line end."""
         with (
             told_as_source(),
             self._connection.cursor() as cursor,
-            cursor.copy(_said(f"COPY ({query}) TO STDOUT")) as copied,
+            cursor.copy(f"COPY ({query}) TO STDOUT") as copied,
         ):
             for row in copied:
                 yield bytes(row)
@@ -128,7 +128,7 @@ class SourceConnection:
             self._connection.cursor(name="leasehold_import") as cursor,
         ):
             cursor.itersize = rows_at_once
-            cursor.execute(_said(query))
+            cursor.execute(query)
             yield from cursor
 
     def close(self) -> None:
@@ -157,8 +157,3 @@ def told_as_source() -> Iterator[None]:
 
 def _words(error: Exception) -> str:
     return str(error).strip().replace("\n", " ")
-
-
-def _said(text: str) -> LiteralString:
-    """Return a text that was put together here, by quoting.py, as psycopg takes one."""
-    return cast("LiteralString", text)
