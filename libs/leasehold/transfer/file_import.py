@@ -86,8 +86,9 @@ def open_csv(
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
-        with path.open("rb") as file:
-            yield cast("IO[bytes]", gzip.open(file)) if path.suffix == ".gz" else file
+        with path.open("rb") as raw:
+            packed = path.suffix == ".gz"
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw
     except OSError as error:
         raise ConfigurationError(f"{path} can't be read: {error.strerror or error}") from error
 
