@@ -365,6 +365,75 @@ def test_a_following_that_is_cut_off_while_all_changes_goes_on(world: World, fir
     assert world.run("--cut-over", "--exclude", "loose") == ExitCode.OK
 
 
+ODD: Final = """
+create schema other;
+create table other.large (id int primary key, v text, n int);
+alter table other.large alter v set storage external;
+insert into other.large select n, repeat(md5(n::text), 200), n from generate_series(1, 60) n;
+create table other.words (w text collate "und-x-icu" primary key, n int);
+insert into other.words select chr(65 + n % 26) || case when n % 2 = 0 then 'a' else 'B' end || n, n
+  from generate_series(1, 400) n;
+create table other."By Day" (day date, n int, primary key (day, n)) partition by range (day);
+create table other.p1 partition of other."By Day" for values from ('2020-01-01') to ('2020-06-01');
+create table other.p2 partition of other."By Day" for values from ('2020-06-01') to ('2021-01-01');
+insert into other."By Day" select date '2020-01-01' + n % 366, n from generate_series(1, 500) n;
+create table other.watched (id int primary key, a text, b text);
+alter table other.watched replica identity full;
+insert into other.watched values (1, 'a', 'b'), (2, 'c', 'd');
+analyze
+"""
+
+
+@pytest.mark.parametrize("first", [100, 12])
+def test_large_values_partitions_and_other_orders_are_followed(world: World, first: int) -> None:
+    """Goal: values that an update does not send again, under their key and another one; rows that
+    go to another partition; keys that the source orders otherwise; also where it is cut off."""
+    world.source.execute(ODD.encode())
+    options = ("--schema", "other")
+    room = [first]
+
+    def cut_off(_: Mapping[str, Any]) -> None:
+        room[0] -= 1
+        if room[0] == 0:
+            raise CutOff
+
+    world.requests.before = cut_off
+    for _ in range(2):
+        try:
+            with followed(world, *options) as caught_up:
+                for text in (
+                    "update other.large set n = n + 1 where id < 20",
+                    "update other.large set id = id + 1000 where id % 5 = 0",
+                    "update other.words set w = lower(w) where n % 7 = 0",
+                    "update other.\"By Day\" set day = day + 120 where day < '2020-03-01'",
+                    "update other.watched set id = id + 10, b = null",
+                    "delete from other.watched where a = 'c'",
+                ):
+                    world.source.execute(text.encode())
+                caught_up()
+        except CutOff:
+            pass
+    world.requests.before = lambda _: None
+    with followed(world, *options) as caught_up:
+        caught_up()
+    assert world.run("--cut-over", *options) == ExitCode.OK
+    found = world.target.execute("select a, b from watched").fetchall()
+    assert found == [("a", None)]
+
+
+def test_a_slot_that_is_gone_is_told(world: World) -> None:
+    """Goal: what has changed meanwhile would be lost without a word."""
+    with followed(world, "--exclude", "loose") as caught_up:
+        caught_up()
+    drop = "select pg_drop_replication_slot(slot_name) from pg_replication_slots"
+    world.source.execute(f"{drop} where database = current_database()".encode())
+    with pytest.raises(following.SlotGone, match="is gone"):
+        world.run("--follow", "--exclude", "loose")
+    with pytest.raises(postgres_import.PlanRefused, match="begun with --follow"):
+        world.run("--exclude", "loose")
+    assert world.run("--abandon") == ExitCode.OK
+
+
 def test_what_can_not_be_followed_is_refused_with_what_to_do(world: World) -> None:
     with pytest.raises(ConfigurationError, match=r"'loose'.*no primary key"):
         world.run("--follow")
