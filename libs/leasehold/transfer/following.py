@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from leasehold.adapters.postgres.source import Source, SourceConnection
-from leasehold.model.errors import ConfigurationError, LeaseholdError, Refused
+from leasehold.model.errors import ConfigurationError, LeaseholdError, QueryCanceled, Refused
 from leasehold.transfer.changes import Changes, Reread, upsert_row
 from leasehold.transfer.pgoutput import lsn_of_text, lsn_text
 from leasehold.transfer.progress import STREAM, Fields, Part, move_part
@@ -127,7 +127,9 @@ class Following:
     # ------------------------------------------------------------ following
 
     def follow(self, until: int | None = None) -> None:
-        """Apply changes until everything before the LSN `until` is there; None: until stopped."""
+        """Apply changes until everything before the LSN `until` is there; None: until stopped.
+        Raises QueryCanceled when stopped before that, SlotGone, SchemaChanged, and what the target
+        refuses changes with."""
         part = self._target.part(self._name, STREAM)
         if part is None:
             raise Refused(f"import {self._name!r} does not follow: it was begun without --follow")
@@ -153,6 +155,8 @@ class Following:
                     return
                 if not changes:
                     self._stopped.wait(LOOK_S)
+        if until is not None:
+            raise QueryCanceled("the following was stopped; give the command again to go on")
 
     def _apply_some(
         self, part: Part, reading: SourceConnection, rows: SourceConnection

@@ -240,17 +240,25 @@ def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
 # ---------------------------------------------------------------- following
 
 
+def is_ready(world: World) -> bool:
+    """Whether indexes and constraints are there, too."""
+    query = b"select place from leasehold_imports where part = ''"
+    return any('"ready"' in place for (place,) in world.target.execute(query))
+
+
 @contextmanager
 def followed(world: World, *options: str) -> Iterator[Callable[[], None]]:
     """The command with --follow in a thread; gives what waits until nothing is behind."""
     ended: list[BaseException] = []
-    told = threading.Event()
+    told, over = threading.Event(), threading.Event()
     lags: list[following.Lag] = []
     made: list[following.Following] = []
     original = following.Following.follow
 
     def follow(self: following.Following, until: int | None = None) -> None:
         made.append(self)
+        if over.is_set():
+            self.stop()
         before = self._tell
 
         def tell(lag: following.Lag) -> None:
@@ -279,15 +287,16 @@ def followed(world: World, *options: str) -> Iterator[Callable[[], None]]:
             slot += " where database = current_database()"
             while not ended:
                 found = world.source.execute(slot.encode(), (now,)).fetchone()
-                if found is not None and found[0]:
+                if found is not None and found[0] and is_ready(world):
                     return
                 told.clear()
-                told.wait(10)
+                told.wait(1)
             raise ended[0]
 
         try:
             yield caught_up
         finally:
+            over.set()
             for each in made:
                 each.stop()
             thread.join()
