@@ -30,6 +30,7 @@ def test_another_order_is_no_difference() -> None:
     mixed = random.Random(7).sample(LINES, len(LINES))
     first, second = sum_up(LINES, KEYS), sum_up(mixed, KEYS)
     assert (first.total, first.checksum) == (second.total, second.checksum)
+    assert first.total == len(LINES)
     assert told(LINES, mixed) == []
 
 
