@@ -201,7 +201,7 @@ class FileImport:
     def run(self, rows: FileRows) -> int:
         """Bring what isn't there yet; return how many rows the file has. Raises Refused,
         ConfigurationError where the name stands for another file."""
-        parts = self._begin()
+        parts = self._begin(rows.columns)
         under: list[tuple[Sent, Part, FileBatch] | None] = [None] * STRIPES
         count = 0
         for number, batch in enumerate(rows.batches):
@@ -229,9 +229,11 @@ class FileImport:
                 self._settle(*each)
         return count
 
-    def _begin(self) -> list[Part]:
-        """Return the stripes, which are kept from the first time on."""
-        known = json.dumps({"table": self._table, "rows": BATCH_ROWS, **_known_by(self._path)})
+    def _begin(self, columns: Sequence[str]) -> list[Part]:
+        """Return the stripes, which are kept from the first time on, with what says how the file is
+        cut into batches."""
+        cut = {"columns": list(columns), "rows": BATCH_ROWS, "row_bytes": BATCH_BYTES}
+        known = json.dumps({"table": self._table, **cut, **_known_by(self._path)})
         kept = self._target.parts(self._name)
         names = [f"file/{stripe}" for stripe in range(STRIPES)]
         if names[0] not in kept:
@@ -245,8 +247,8 @@ class FileImport:
             return parts
         if kept[names[0]].place != known:
             raise ConfigurationError(
-                f"import {self._name!r} was of another file, table or size of batches; give this"
-                " one a name of its own (--name)"
+                f"import {self._name!r} was of another file, table or columns; give this one a name"
+                " of its own (--name)"
             )
         return [kept[name] for name in names]
 

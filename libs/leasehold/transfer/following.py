@@ -25,7 +25,7 @@ from leasehold.transfer.target import Sent, Target, is_moved_elsewhere
 
 PEEKED_CHANGES: Final = 10_000
 """Of a slot at a time, to the end of a transaction."""
-FETCHED_ROWS: Final = 1_000
+FETCHED_ROWS: Final = 100
 LOOK_S: Final = 0.2
 
 

@@ -231,7 +231,12 @@ def test_what_can_not_be_kept_is_said_before_anything_is_done(world: World) -> N
 
 
 def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
-    for address in ("postgresql://u:secret1@h/d", "postgresql://h/d?password=secret1"):
+    for address in (
+        "postgresql://u:secret1@h/d",
+        "postgresql://h/d?password=secret1",
+        "postgresql://h/d?p%61ssword=secret1",
+        "postgresql://[u:secret1@h/d",
+    ):
         with pytest.raises(ConfigurationError) as refused:
             Source(address)
         assert "secret1" not in refused.value.message

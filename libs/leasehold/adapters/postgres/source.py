@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.settings.extras import need_extra
@@ -48,10 +48,14 @@ class SourceUnreachable(SourceFailure, sqlstate="08001"): ...
 def check_address(address: str) -> None:
     """Raise ConfigurationError for what can't be the address of a source. ⚠ Arguments of a process
     are seen by everybody on its machine, so a password in one is refused."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+        given = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    except ValueError:
+        parts, given = urlsplit(""), set()
     if parts.scheme not in SCHEMES:
         raise ConfigurationError("a source is named as postgresql://user@host:port/database")
-    if parts.password is not None or "password=" in parts.query.lower():
+    if parts.password is not None or given & {"password", "sslpassword"}:
         raise ConfigurationError(
             "the source's address holds a password, which everybody on this machine can see: take"
             " it out, and name a file with --source-password-file (PGPASSFILE and ~/.pgpass are"
