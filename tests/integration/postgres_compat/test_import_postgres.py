@@ -344,6 +344,8 @@ def test_changes_are_followed_until_the_cut_over(
             assert repr(ours) == repr(theirs), query
     for catalog in ("pg_replication_slots where database = current_database()", "pg_publication"):
         assert world.source.execute(f"select count(*) from {catalog}".encode()).fetchone() == (0,)
+    for again in ("--cut-over", "--follow"):
+        assert world.run(again, "--exclude", "loose") == ExitCode.OK
     insert = b"insert into numbered (v) values ('x') returning id"
     assert world.target.execute(insert).fetchone() == world.source.execute(insert).fetchone()
 

@@ -16,6 +16,7 @@ from leasehold.transfer.following import Following
 from leasehold.transfer.postgres_import import (
     COPIED,
     COPYING,
+    CUT_OVER,
     MAKING,
     READY,
     Compared,
@@ -113,6 +114,9 @@ def run_import(args: argparse.Namespace, source: Source, target: Target, output:
             if follows is not None:
                 follows.check(connection)
             whole = importing.begin(plan)
+            if whole.phase == CUT_OVER:
+                output.note(f"import {options.name} has been cut over: there is nothing to do")
+                return ExitCode.OK
             importing.check_follows(follows=args.follow)
             if follows is not None:
                 follows.begin(connection)
