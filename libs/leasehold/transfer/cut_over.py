@@ -40,6 +40,7 @@ def cut_over(
             f"import {importing.options.name!r} is not ready for that: give the command with"
             " --follow until it says that it follows"
         )
+    importing.check_same_plan(whole, plan)
     following.follow(read_lsn(connection))
     connection.run("BEGIN")
     try:

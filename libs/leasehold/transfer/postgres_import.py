@@ -127,12 +127,7 @@ class PostgresImport:
         check_plan(plan, self.options)
         found = self.find()
         if found is not None:
-            if found.digest != plan.digest:
-                raise PlanRefused(
-                    f"import {self.options.name!r} was begun by another plan: the source's schema"
-                    " or the options have changed since; begin anew with --abandon and empty"
-                    " tables, or under another --name"
-                )
+            self.check_same_plan(found, plan)
             return found
         there = self.target.has_relations([table.name for table in plan.tables])
         if there:
@@ -144,6 +139,15 @@ class PostgresImport:
         part = Part(progress.WHOLE, 0, begun.place(MAKING))
         self.target.begin_parts(self.options.name, [part])
         return Whole.read(part)
+
+    def check_same_plan(self, whole: Whole, plan: Plan) -> None:
+        """Raise PlanRefused where the import was begun by another plan."""
+        if whole.digest != plan.digest:
+            raise PlanRefused(
+                f"import {self.options.name!r} was begun by another plan: give the same options; if"
+                " tables of the source have changed since, begin anew with --abandon and empty"
+                " tables, or under another --name"
+            )
 
     def make_tables(self, plan: Plan) -> None:
         """Make the tables that aren't there yet. None of their names was taken when the import

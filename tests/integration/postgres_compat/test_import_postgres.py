@@ -335,6 +335,8 @@ def test_changes_are_followed_until_the_cut_over(
     with followed(world, "--exclude", "loose") as caught_up:
         caught_up()
     world.source.execute("truncate numbered; insert into numbered (v) values ('last')")
+    with pytest.raises(postgres_import.PlanRefused, match="same options"):
+        world.run("--cut-over")
     assert world.run("--cut-over", "--exclude", "loose") == ExitCode.OK
     assert last_json(capsys)["equal"]
     for query in QUERIES:

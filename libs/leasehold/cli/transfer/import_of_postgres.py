@@ -68,6 +68,9 @@ def show_plan(args: argparse.Namespace, source: Source, output: Output) -> int:
         for finding in plan.findings:
             words = f"{finding.kind}: {finding.what}: {finding.words}"
             output.line(words, STYLES[finding.kind])
+        for table in plan.tables if args.follow else ():
+            if table.follow_refusal:
+                output.line(f"can't be followed: table {table.name}: {table.follow_refusal}", "red")
     check_plan(plan, options)
     return ExitCode.OK
 
