@@ -352,6 +352,7 @@ def test_changes_are_followed_until_the_cut_over(
     assert world.target.execute(insert).fetchone() == world.source.execute(insert).fetchone()
 
 
+@pytest.mark.long("an import is begun again and again, each time with a database of its own")
 @pytest.mark.parametrize("first", [2, 12])
 def test_a_following_that_is_cut_off_while_all_changes_goes_on(world: World, first: int) -> None:
     """Goal: ranges are read at different times, changes come twice and in parts; in the end both
@@ -402,6 +403,7 @@ analyze
 """
 
 
+@pytest.mark.long("an import is begun again and again, each time with a database of its own")
 @pytest.mark.parametrize("first", [100, 12])
 def test_large_values_partitions_and_other_orders_are_followed(world: World, first: int) -> None:
     """Goal: values that an update does not send again, under their key and another one; rows that
