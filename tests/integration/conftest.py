@@ -35,6 +35,8 @@ LONGEST: Final = (
     "test_system_outages",
     "test_system_log_made_anew",
     "test_pgbench",
+    "test_import_postgres",
+    "test_system_import",
     "test_system_random",
     "test_system_takeover",
     "test_spark_validation",

@@ -32,6 +32,8 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "dead-letter": "list, explain and resubmit what was not applied",
     "feed": "list, make and drop feeds of tables in Debezium's form, and ask for snapshots",
     "sql": "run SQL on a node, from a text, a file or by hand",
+    "import": "copy schema and rows of a PostgreSQL, or rows of a file",
+    "export": "write tables and queries as CSV, Parquet or SQL",
     "user": "list and change who may come to the SQL port",
     "role": "print and revoke the keys that roles sign change requests with",
     "audit": "show who came, was refused, or changed what others may do",
@@ -47,10 +49,14 @@ SUMMARIES: Final[Mapping[str, str]] = {
 
 IN_ACCESS: Final = frozenset({"user", "role", "audit", "setup-acls"})
 """Those whose files are in `cli/access`."""
+IN_TRANSFER: Final = {"import": "importing", "export": "exporting"}
+"""The names of files in `cli/transfer`."""
 
 
 def module_of(name: str) -> str:
     """Return the module of one of SUMMARIES."""
+    if name in IN_TRANSFER:
+        return f"leasehold.cli.transfer.{IN_TRANSFER[name]}"
     package = "leasehold.cli.access" if name in IN_ACCESS else "leasehold.cli"
     return f"{package}.{name.replace('-', '_')}"
 

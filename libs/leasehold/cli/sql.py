@@ -55,6 +55,11 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", help="statements; - = standard input")
     parser.add_argument("-c", "--command", metavar="SQL", help="this text")
     parser.add_argument("--format", choices=FORMATS, help="of rows (table)")
+    add_address_options(parser)
+
+
+def add_address_options(parser: argparse.ArgumentParser) -> None:
+    """Give a subcommand the options that `address_of` reads, and the database's name."""
     parser.add_argument("-d", "--database", help="as LEASEHOLD_DATABASE")
     parser.add_argument("-H", "--host", help="the node's name or address")
     parser.add_argument("-p", "--port", help="its port for SQL")

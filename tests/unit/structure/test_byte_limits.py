@@ -84,6 +84,12 @@ ELSEWHERE = {
     "sql/planning/plan.py:PLANS_CHARACTERS_MAX": MEMORY,
     "sql/syntax/source.py:TEXT_BYTES_MAX": SQL,
     "sql/system_catalog/information_schema.py:_UNBOUND_BYTES": SAID,
+    "transfer/batches.py:BATCH_BYTES": MEMORY,
+    "transfer/export.py:GROUP_BYTES": MEMORY,
+    "transfer/export.py:INSERT_BYTES": AT_ONCE,
+    "transfer/file_import.py:KNOWN_BYTES": AT_ONCE,
+    "transfer/file_import.py:READ_BYTES": AT_ONCE,
+    "transfer/stream.py:GATHERED_BYTES": MEMORY,
     "values/arrays.py:CHARACTERS_MAX": SQL,
 }
 

@@ -1,0 +1,1 @@
+"""Subcommands that bring rows here, or take them elsewhere."""

@@ -1,0 +1,244 @@
+"""The database that an import fills: read over a node's SQL port, written by change requests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, Self
+
+from leasehold.adapters.postgres.client import SqlConnection
+from leasehold.model import byte_limits
+from leasehold.model.errors import (
+    DuplicateKey,
+    LeaseholdError,
+    OutcomeUnknown,
+    Refused,
+    VerifyError,
+    refused,
+)
+from leasehold.model.records.requests import OnConflict, Outcome
+from leasehold.pgwire.messages.client_replies import Columns, Copied, Row, Told
+from leasehold.schema_change.plan.answers import read_jobs
+from leasehold.sql.ddl.schema_statements import STATEMENTS_MAX
+from leasehold.transfer import progress
+from leasehold.transfer.quoting import quote_text
+from leasehold.values.array_text import array_of_text
+from leasehold.values.arrays import elements_of
+from leasehold.values.oids import TYPE_OIDS
+
+_NAMES: Final = {numbers.oid: name for name, numbers in TYPE_OIDS.items()}
+_TYPED: Final[Mapping[int, Callable[[str], Any]]] = {
+    16: lambda text: text == "t",
+    **dict.fromkeys((20, 21, 23, 26), int),
+    **dict.fromkeys((1003, 1009), lambda text: elements_of(array_of_text(text, str))),
+}
+"""By the numbers of types: boolean, integers, arrays of names and texts."""
+ANSWER_TIMEOUT_S: Final = 60.0
+ASKED_MAX: Final = 10
+"""How often one request is asked for whose outcome is not known: ten minutes in all."""
+JOB_LOOK_S: Final = 0.2
+MOVED_ELSEWHERE: Final = (VerifyError, DuplicateKey)
+"""What is refused where the part of the import is not where it was."""
+_STATEMENT_ROOM: Final = byte_limits.STATEMENT - 1_024
+
+
+class Sent(Protocol):
+    """A request on its way, as `client.pending.Pending` is."""
+
+    def result(self, timeout_s: float = ...) -> Outcome: ...
+    def ask_again(self) -> Sent: ...
+
+
+class Requests(Protocol):
+    """Sends change requests, as `client.change_producer.ChangeProducer` does."""
+
+    def submit(self, request: Mapping[str, Any]) -> Sent: ...
+
+
+class Reader:
+    """Asks a node's SQL port, for one thread. `connect` makes a connection to it, when something is
+    asked."""
+
+    def __init__(self, connect: Callable[[], SqlConnection]) -> None:
+        self._connect = connect
+        self._connection: SqlConnection | None = None
+
+    def rows(self, query: str) -> list[Sequence[str | None]]:
+        """Return the rows of a query, as texts. Raises Refused, OutcomeUnknown."""
+        return [said.values for said in self._ask(query) if isinstance(said, Row)]
+
+    def typed_rows(self, query: str) -> list[Sequence[Any]]:
+        """Return the rows of a query as values of Python: numbers, truth values and arrays of texts
+        are what they are."""
+        readers: list[Callable[[str], Any]] = []
+        found: list[Sequence[Any]] = []
+        for said in self._ask(query):
+            if isinstance(said, Columns):
+                readers = [_TYPED.get(field.oid, str) for field in said.fields]
+            elif isinstance(said, Row):
+                pairs = zip(readers, said.values, strict=True)
+                found.append([None if text is None else read(text) for read, text in pairs])
+        return found
+
+    def columns(self, query: str) -> list[tuple[str, str]]:
+        """Return names and types of a query's columns, without its rows."""
+        asked = self._ask(f"SELECT * FROM ({query}) AS asked LIMIT 0")
+        fields = [f for said in asked if isinstance(said, Columns) for f in said.fields]
+        return [(field.name, _NAMES.get(field.oid, "text")) for field in fields]
+
+    def run(self, text: str) -> None:
+        """Run what has no rows, such as BEGIN. Raises Refused."""
+        for _ in self._ask(text):
+            pass
+
+    def copy_out(self, query: str, options: str = "") -> Iterator[bytes]:
+        """Yield what COPY TO STDOUT writes, cut anywhere."""
+        for said in self._ask(f"COPY ({query}) TO STDOUT {options}"):
+            if isinstance(said, Copied):
+                yield said.data
+
+    def _ask(self, text: str) -> Iterator[Any]:
+        if self._connection is None:
+            self._connection = self._connect()
+        failed: Mapping[str, str] | None = None
+        try:
+            for said in self._connection.ask(text):
+                if isinstance(said, Told) and said.failed:
+                    failed = said.fields
+                else:
+                    yield said
+        except OutcomeUnknown:
+            self.close()
+            raise
+        if failed is not None:
+            words = failed.get("M", "no reason was given")
+            raise refused(failed.get("C", ""), f"the target says {failed.get('C')}: {words}", {})
+
+    def close(self) -> None:
+        """Close the connection; the next query makes a new one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def has_relations(self, names: Sequence[str]) -> list[str]:
+        """Return those of these names that relations of the target have."""
+        if not names:
+            return []
+        listed = ", ".join(map(quote_text, names))
+        query = (
+            "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            f" WHERE n.nspname = 'public' AND c.relname IN ({listed}) ORDER BY 1"
+        )
+        return [name for (name,) in self.rows(query) if name is not None]
+
+
+class Target(Reader):
+    """The target of an import. What is sent by `requests` may come from several threads, each of
+    which has a `Target` of its own."""
+
+    def __init__(self, requests: Requests, connect: Callable[[], SqlConnection]) -> None:
+        super().__init__(connect)
+        self._requests = requests
+
+    def again(self) -> Target:
+        """Return another one of the same database, for another thread."""
+        return Target(self._requests, self._connect)
+
+    # ------------------------------------------------------------ writing
+
+    def send(self, operations: Sequence[progress.Fields], sql: str = "") -> Sent:
+        """Send rows, and schema statements with them, as one transaction."""
+        request: dict[str, Any] = {"on_conflict": OnConflict.FAIL.value}
+        if operations:
+            request["transaction"] = list(operations)
+        if sql:
+            request["sql"] = sql
+        return self._requests.submit(request)
+
+    def settle(self, sent: Sent) -> Outcome:
+        """Wait for what becomes of a request; return the outcome of one that was committed. Raises
+        what it was refused with, OutcomeUnknown after all tries."""
+        for attempt in range(ASKED_MAX):
+            try:
+                outcome = sent.result(ANSWER_TIMEOUT_S)
+                break
+            except OutcomeUnknown:
+                if attempt + 1 == ASKED_MAX:
+                    raise
+                sent.ask_again()
+        if not outcome.lsn:
+            raise refused(outcome.code, outcome.message, outcome.detail)
+        return outcome
+
+    def begin_parts(self, name: str, parts: Sequence[progress.Part]) -> None:
+        """Keep parts, unless they are kept: by a request that was under way when its sender was
+        killed."""
+        try:
+            self.apply([progress.insert_parts(name, parts)])
+        except Refused as error:
+            if not is_moved_elsewhere(error) or self.part(name, parts[0].name) is None:
+                raise
+
+    def apply(self, operations: Sequence[progress.Fields], sql: str = "") -> Outcome:
+        """Send a transaction and wait for it. Raises as `settle` does."""
+        return self.settle(self.send(operations, sql))
+
+    def run_schema_change(self, text: str) -> None:
+        """Do a schema change and wait for its job's end. Raises Refused, also where the job
+        fails."""
+        jobs = read_jobs(self.apply((), text).answer)
+        for job in jobs:
+            self._wait_for_job(job)
+
+    def _wait_for_job(self, job: int) -> None:
+        query = f"SELECT status, error FROM leasehold.jobs WHERE job = {job}"
+        while True:
+            found = self.rows(query)
+            status = found[0][0] if found else ""
+            if status == "succeeded":
+                return
+            if status in ("failed", "cancelled"):
+                raise Refused(f"job {job} was {status}: {found[0][1] or ''}")
+            time.sleep(JOB_LOOK_S)
+
+    # ------------------------------------------------------------ parts
+
+    def parts(self, name: str) -> dict[str, progress.Part]:
+        """Return the parts of an import; none where there was never one."""
+        if not self.has_relations([progress.TABLE]):
+            return {}
+        return progress.read_parts(self.rows(progress.parts_query(name)))
+
+    def part(self, name: str, part: str) -> progress.Part | None:
+        """Return a part as it is now."""
+        return progress.read_parts(self.rows(progress.part_query(name, part))).get(part)
+
+
+def join_statements(groups: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield texts of several statements, as few as there may be; those of a group stay together,
+    since they are done at once only beside the CREATE TABLE that they belong to. Raises Refused
+    where a group is too large by itself."""
+    gathered: list[str] = []
+    for group in groups:
+        if gathered and not _fits([*gathered, *group]):
+            yield "; ".join(gathered)
+            gathered = []
+        gathered += group
+    if gathered:
+        yield "; ".join(gathered)
+
+
+def _fits(statements: Sequence[str]) -> bool:
+    size = sum(len(statement.encode()) + 2 for statement in statements)
+    return len(statements) <= STATEMENTS_MAX and size <= _STATEMENT_ROOM
+
+
+def is_moved_elsewhere(error: LeaseholdError) -> bool:
+    """Return whether a refusal may come of a part that was moved by somebody else."""
+    return isinstance(error, MOVED_ELSEWHERE)
