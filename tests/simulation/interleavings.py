@@ -19,6 +19,7 @@ from tests.simulation.hard_messages import BUSY_MS, hard, takes_long, writes
 from tests.simulation.harm import demand
 from tests.simulation.simulation import MS, SHAPE
 from tests.simulation.stage import Stage
+from tests.support.schema_change.looked_through import planned_by_an_earlier_release
 
 Scenario = Callable[[], None]
 DAYS_MS = 11 * 24 * 3_600_000
@@ -307,9 +308,10 @@ def a_writer_sees_a_row_before_it_is_filled() -> None:
 
 
 def validating(stage: Stage, job_id: int = 1) -> Findings:
-    """A CHECK that two rows break has come to its validation, Spark has gone away; → what Spark has
-    seen."""
-    stage.settle({"sql": "alter table t add constraint k check (a > 1)"})
+    """A CHECK that two rows break, planned by an earlier release, has come to its validation, Spark
+    has gone away; → what Spark has seen."""
+    with planned_by_an_earlier_release():
+        stage.settle({"sql": "alter table t add constraint k check (a > 1)"})
     stage.until(lambda: stage.job(job_id).phase is Phase.VALIDATING, "the validation")
     stage.cluster.backfill.crash()
     job = stage.job(job_id)

@@ -194,7 +194,8 @@ def judge(
 
 def _found_words(job: Job, found: CheckReport) -> str:
     first = found.findings[0] if found.findings else None
-    if first is not None and first[0] == INTEGRITY:
+    lacks = first is not None and first[0] == REQUIRED and found.code == NotNullViolation.sqlstate
+    if first is not None and (first[0] == INTEGRITY or lacks):
         more = "" if job.look is None else " and perhaps more"
         told = [(key, words) for _, _, key, words in found.findings]
         return tell_rows(job, found.findings_total, told, more)
