@@ -9,15 +9,15 @@ that was wanted at the end, and a job may only fail for a row that did.
 from __future__ import annotations
 
 from leasehold.catalog.elements import Check
-from leasehold.catalog.job import Job, Phase, Status
+from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.model.records.acks import CheckReport
-from leasehold.model.records.log import CheckSlice
+from leasehold.model.records.log import CatalogWrite, CheckSlice, JobWrite
 from tests.support.schema_change.job_harm import Harm
 from tests.support.schema_change.made_job import report_of
 from tests.support.schema_change.made_statements import add_check, alter
-from tests.support.schema_change.walk_world import KEYS, VALUES, Copy, WalkWorld
+from tests.support.schema_change.walk_world import KEYS, Copy, WalkWorld
 
-BAD = VALUES - 1
+VALUES, BAD = 12, 11  # so that few jobs end at their first row
 CHECKED = alter("t", add_check(f"a <> {BAD}"))
 
 
@@ -63,13 +63,10 @@ class CheckWalkWorld(WalkWorld):
         if self.damaged:
             return
         self.damaged = True
-        if self.random.random() < 0.5:
-            return
-        nodes = self.random.choice([list(self.copies), [self.random.choice(list(self.copies))]])
-        key = self.random.randrange(KEYS)
-        for node in nodes:
-            if key in self.copies[node].rows:
-                self.copies[node].rows[key] = BAD
+        keys = sorted(self.copies["m"].rows)
+        nodes = self.random.choice([(), tuple(self.copies), ("m",), self.nodes[-1:]])
+        for node in nodes if keys else ():
+            self.copies[node].rows[self.random.choice(keys)] = BAD
 
     def _verify(self, job: Job, lsn: int) -> None:
         if job.phase is not Phase.VERIFYING or job.status is not Status.RUNNING:
@@ -96,12 +93,20 @@ class CheckWalkWorld(WalkWorld):
 
     # ------------------------------------------------------------ harm
 
+    def append(self, *writes: CatalogWrite) -> None:
+        for write in writes:
+            if isinstance(write, JobWrite):
+                self._judge_next(job_from_wire(write.body))
+        super().append(*writes)
+
     def _judge(self) -> None:
-        """A version goes out: what it relies on holds wherever it was to be looked at."""
-        job = self.job()
-        if job.status is not Status.RUNNING or not job.step:
-            return
-        if not job.steps[job.step - 1].verifies:
+        """What goes out with a version was judged when it was proved."""
+
+    def _judge_next(self, job: Job) -> None:
+        """The last slice was right, so says this record: no row breaks it wherever it was to be
+        looked at."""
+        proved = job.step and job.steps[job.step - 1].verifies and job.phase is Phase.PUBLISHING
+        if not proved or job.status is not Status.RUNNING or self.job().step == job.step:
             return
         for node in sorted((self.wanted & self.coherent) | {"m"}):
             wrong = [key for key, value in self.copies[node].rows.items() if value == BAD]
@@ -109,4 +114,8 @@ class CheckWalkWorld(WalkWorld):
                 raise Harm(f"d ⊨ S: verified, yet {node} is wrong at {sorted(wrong)}")
 
     def begin_job(self) -> None:
+        for key in range(KEYS):
+            value = self.random.randrange(BAD)
+            for copy in self.copies.values():
+                copy.rows[key] = value
         self.ddl(CHECKED)
