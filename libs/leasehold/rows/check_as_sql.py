@@ -19,6 +19,8 @@ from leasehold.sql.syntax.kept import expression_of
 from leasehold.values.types import INTEGER_BITS
 
 _SIGNS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+_JOINED: Final = {"and": " AND ", "or": " OR "}
+_DIGITS: Final = frozenset("0123456789")
 _NUMBER, _BOOLEAN, _TEXT = "number", "boolean", "text"
 _KINDS: Final = {
     **dict.fromkeys(INTEGER_BITS, _NUMBER),
@@ -55,8 +57,8 @@ class _Writer:
         match node:
             case tree.Logic(word="not", parts=(part,)):
                 return f"(NOT {self.condition(part)})"
-            case tree.Logic(word=("and" | "or") as word, parts=parts):
-                return f"({f' {word.upper()} '.join(map(self.condition, parts))})"
+            case tree.Logic(word=word, parts=parts) if word in _JOINED:
+                return f"({_JOINED[word].join(map(self.condition, parts))})"
             case tree.Test(operand=tree.Name() as name, what="null", negated=negated):
                 _, column = self._column(name)
                 return f"({column} IS {'NOT ' * negated}NULL)"
@@ -92,7 +94,7 @@ class _Writer:
                     return kind, column
             case tree.Constant(kind="number", text=text):
                 digits = text.removeprefix("-")
-                if digits.isascii() and digits.isdecimal() and int(digits) <= _NUMBER_MAX:
+                if digits and _DIGITS.issuperset(digits) and int(digits) <= _NUMBER_MAX:
                     return _NUMBER, str(int(text))
             case tree.Constant(kind="string", text=text):
                 return _TEXT, f"CAST(x'{text.encode().hex()}' AS TEXT)"

@@ -120,7 +120,9 @@ def test_both_come_to_the_same(
     holes = ", ".join("?" * len(names))
     for row in rows:
         connection.execute("DELETE FROM t1")
-        connection.execute(f"INSERT INTO t1 ({shown}) VALUES ({holes})", tuple(row[n] for n in names))
+        connection.execute(
+            f"INSERT INTO t1 ({shown}) VALUES ({holes})", tuple(row[n] for n in names)
+        )
         (found,) = connection.execute(f"SELECT {condition} FROM t1 AS t").fetchall()
         image = {IDS[name]: value for name, value in row.items() if value is not None}
         assert found == (compute(image),), (text, row)
@@ -139,7 +141,14 @@ def test_a_column_that_the_store_has_not_is_null(connection: apsw.Connection) ->
 @pytest.mark.parametrize(
     "text",
     [
-        *("a + 1 > 0", "abs(a) > 0", "10 / a > 1", "length(t) < 5", "t LIKE 'a%'", "t || 'x' = 'y'"),
+        *(
+            "a + 1 > 0",
+            "abs(a) > 0",
+            "10 / a > 1",
+            "length(t) < 5",
+            "t LIKE 'a%'",
+            "t || 'x' = 'y'",
+        ),
         *("a > 1.5", "a > 9223372036854775808", "a > '5'", "a IN (1, 2.5)", "a = NULL", "5 < a"),
         *("n > 1", "f > 1", "c = 'a'", "d > '2020-01-01'", "n IN (1)", "c BETWEEN 'a' AND 'b'"),
         *("t = 'a'::text", "t COLLATE \"C\" = 'a'", "v = c", "a = n", "yes = 'true'"),
@@ -152,4 +161,6 @@ def test_all_else_is_left_to_the_compiled_expression(text: str) -> None:
 
 
 def test_nothing_of_the_text_becomes_sql() -> None:
-    assert written("t = 'x'' OR 1 = 1 --'") == "(t.c5 = CAST(x'7827204f522031203d2031202d2d' AS TEXT))"
+    assert (
+        written("t = 'x'' OR 1 = 1 --'") == "(t.c5 = CAST(x'7827204f522031203d2031202d2d' AS TEXT))"
+    )

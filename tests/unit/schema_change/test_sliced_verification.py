@@ -268,9 +268,7 @@ def test_slices_are_as_large_as_their_time_allows(took_ms: int, rows: int) -> No
 SEEDS = range(400)
 
 
-def harm_found(
-    rules: JobRules, seeds: range = SEEDS, made: type[WalkWorld] = WalkWorld
-) -> str:
+def harm_found(rules: JobRules, seeds: range = SEEDS, made: type[WalkWorld] = WalkWorld) -> str:
     for seed in seeds:
         world = made(seed, ("m", "r1") if seed % 3 else ("m",))
         try:
