@@ -51,7 +51,7 @@ def found() -> Iterator[Mutation]:
     for _, whole_rules, _, _ in test_model_whole.BROKEN:
         yield Mutation(off(whole_rules), "model of all parts")
     yield Mutation(off(test_model_whole.STUCK), "model of all parts")
-    for broken in schema_change.BROKEN:
+    for broken in (*schema_change.BROKEN, *schema_change.IN_SLICES):
         names = frozenset(Switch("schema_change", name) for name in broken.off)
         library = frozenset(SET_BY_MODEL[name] for name in broken.off if name in SET_BY_MODEL)
         yield Mutation(names | library, "model of the schema changes")
@@ -91,7 +91,7 @@ def found() -> Iterator[Mutation]:
         test_sliced_verification.test_rule_turned_off_does_harm,
     ):
         (mark,) = test.pytestmark  # type: ignore[attr-defined]
-        for name, _ in mark.args[1]:
+        for name, *_ in mark.args[1]:
             yield Mutation(frozenset({Switch("schema", name)}), "schedules of a job")
 
 

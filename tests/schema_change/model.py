@@ -43,8 +43,8 @@ EVERY_ROW: Final = -1
 class Model:
     """`rows` and the change's domain bound the space; operations are unbounded. `public_only`:
     count only what queries see of the job's elements. `sliced`: what rows alone tell is verified
-    in slices of one row each, between which everything goes on. `reached` counts states per place of the
-    job, so that a test can tell that its model came where the rules matter."""
+    in slices of one row each, between which everything goes on. `reached` counts states per place
+    of the job, so that a test can tell that its model came where the rules matter."""
 
     change: Change
     rows: int = 2

@@ -1,6 +1,8 @@
-"""Constraints over rows that are there: the nodes' look is the proof, at once. A job that an earlier
-release has planned is looked through by Spark first: clean it goes on to the nodes, with confirmed
-findings it goes back."""
+"""Constraints over rows that are there: the nodes' look is the proof.
+
+A job that an earlier release has planned is looked through by Spark first: clean it goes on to the
+nodes, with confirmed findings it goes back.
+"""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from leasehold.schema_change.coordinator.sliced_verification import Step, WalkSe
 from leasehold.schema_change.coordinator.verification import SLICE_ROWS_MIN, slice_rows
 from tests.models.mutants.schema import JobRules, broken
 from tests.models.summary import AddLine, ModelLine
+from tests.support.schema_change.check_walk_world import CheckWalkWorld
 from tests.support.schema_change.job_harm import Harm
 from tests.support.schema_change.job_story import TABLE, UNIQUE, reach
-from tests.support.schema_change.check_walk_world import CheckWalkWorld
 from tests.support.schema_change.walk_world import WALK, WalkWorld
 
 STEP = 2  # of the job: the index is filled, and its uniqueness enforced and verified
@@ -288,22 +288,22 @@ def test_all_rules_on_no_harm(first: int, made: type[WalkWorld]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "rule", "harm"),
+    ("rule", "harm", "made"),
     [
-        (WalkWorld, "slices_at_one_position", "it failed though every copy was right"),
-        (WalkWorld, "reports_of_this_slice", "a slice is followed by another one"),
-        (WalkWorld, "every_slice_by_all", "d ⊨ S"),
-        (WalkWorld, "slices_join", "d ⊨ S"),
-        (WalkWorld, "rows_before_entries", "d ⊨ S"),
-        (WalkWorld, "every_node_is_asked", "d ⊨ S|L6"),
-        (CheckWalkWorld, "reports_of_this_slice", "a slice is followed by another one"),
-        (CheckWalkWorld, "every_slice_by_all", "d ⊨ S"),
-        (CheckWalkWorld, "slices_join", "d ⊨ S"),
-        (CheckWalkWorld, "every_node_is_asked", "d ⊨ S"),
+        ("slices_at_one_position", "it failed though every copy was right", WalkWorld),
+        ("reports_of_this_slice", "a slice is followed by another one", WalkWorld),
+        ("every_slice_by_all", "d ⊨ S", WalkWorld),
+        ("slices_join", "d ⊨ S", WalkWorld),
+        ("rows_before_entries", "d ⊨ S", WalkWorld),
+        ("every_node_is_asked", "d ⊨ S|L6", WalkWorld),
+        ("reports_of_this_slice", "a slice is followed by another one", CheckWalkWorld),
+        ("every_slice_by_all", "d ⊨ S", CheckWalkWorld),
+        ("slices_join", "d ⊨ S", CheckWalkWorld),
+        ("every_node_is_asked", "d ⊨ S", CheckWalkWorld),
     ],
 )
 def test_rule_turned_off_does_harm(
-    made: type[WalkWorld], rule: str, harm: str, model_line: AddLine
+    rule: str, harm: str, made: type[WalkWorld], model_line: AddLine
 ) -> None:
     found = harm_found(replace(JobRules(), **{rule: False}), made=made)
     assert any(each in found for each in harm.split("|")), found
