@@ -14,10 +14,11 @@ import pytest
 
 from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.model.records.log import FindingsDecided
+from leasehold.schema_change.coordinator.verification import judge
 from leasehold.sql.syntax.statements import Change, SetNotNull
 from tests.support.schema_change.job_world import World
 from tests.support.schema_change.looked_through import planned_by_an_earlier_release
-from tests.support.schema_change.made_job import index_job
+from tests.support.schema_change.made_job import index_job, report_of
 from tests.support.schema_change.made_statements import (
     add_check,
     add_unique,
@@ -59,6 +60,16 @@ def test_the_nodes_look_is_the_proof(change: Change) -> None:
         world.settle()
         assert world.job().status is status
         assert places(world.job())[:3] == ["publishing", "draining", "verifying"]
+
+
+def test_a_row_without_a_value_is_named_as_one_that_breaks_a_constraint() -> None:
+    """Of a pair that a fill has left out the words are others: no row is to blame for it."""
+    job = index_job(1, 1)
+    found = report_of(job, "m", 5, 2, 1)._replace(findings=((2, 3, (7,), "column 'a' is NULL"),))
+    told = [judge(job, 5, {"m": found._replace(code=code)}, ["m"]) for code in ("23502", "22012")]
+    assert told[0].words == f"1 row breaks {job.subject}: row (7,): column 'a' is NULL"
+    assert "found 1 differences on node m, the first at key (7,)" in told[1].words
+    assert [verdict.code for verdict in told] == ["23502", "22012"]
 
 
 @pytest.mark.usefixtures("earlier")
