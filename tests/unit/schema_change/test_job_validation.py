@@ -64,7 +64,7 @@ def test_the_nodes_look_is_the_proof(change: Change) -> None:
 
 def test_a_row_without_a_value_is_named_as_one_that_breaks_a_constraint() -> None:
     """Of a pair that a fill has left out the words are others: no row is to blame for it."""
-    job = index_job(1, 1)
+    job = index_job(1, 1, step=1)
     found = report_of(job, "m", 5, 2, 1)._replace(findings=((2, 3, (7,), "column 'a' is NULL"),))
     told = [judge(job, 5, {"m": found._replace(code=code)}, ["m"]) for code in ("23502", "22012")]
     assert told[0].words == f"1 row breaks {job.subject}: row (7,): column 'a' is NULL"
