@@ -339,6 +339,19 @@ def rows_are_mended_behind_sparks_back() -> None:
     assert stage.job(1).dropped == 2, "each is looked up"
 
 
+def a_copy_breaks_a_constraint_that_the_others_keep() -> None:
+    """A replicant's row is not what the log says; who reads there relies on the constraint, too."""
+    stage = Stage()
+    for held in (stage.stores.get("r1")._committed, stage.stores.get("r1")._now):
+        held.pairs[1, (1,)] = {**held.pairs[1, (1,)], 2: 0}
+    stage.settle({"sql": "alter table t add constraint k check (a > 1)"})
+    stage.until(lambda: stage.job(1).status.ended, "the job's end")
+    job = stage.job(1)
+    demand(job.status is Status.FAILED, "d ⊨ S", "r1 serves a row that breaks what it relies on")
+    assert "1 row breaks constraint k: row (1,): check 'k': " in job.error
+    assert "on node r1; node m1 finds nothing: compare their copies" in job.error
+
+
 # ------------------------------------------------------------------ a broker that forgets
 
 
