@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tests.isolation import test_at_commit_rules as at_commit
 from tests.isolation import test_rules as isolation
@@ -86,11 +86,12 @@ def found() -> Iterator[Mutation]:
         yield Mutation(frozenset({Switch("transaction", name)}), "story of a move")
     for story in stories.STORIES:
         yield Mutation(frozenset({Switch("lease", story.__name__)}), "stories of the leases")
-    for test in (
+    schedules: tuple[Any, ...] = (
         test_coordinator.test_rule_turned_off_does_harm,
         test_sliced_verification.test_rule_turned_off_does_harm,
-    ):
-        (mark,) = test.pytestmark  # type: ignore[attr-defined]
+    )
+    for test in schedules:
+        (mark,) = test.pytestmark
         for name, *_ in mark.args[1]:
             yield Mutation(frozenset({Switch("schema", name)}), "schedules of a job")
 

@@ -19,6 +19,7 @@ from leasehold.catalog.states import State
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import CheckSlice
 from leasehold.model.records.requests import Operation, OperationKind
+from leasehold.rows.check_constraints import explain_violation
 from leasehold.values.types import Type
 from tests.support.sqlite.lockstep import reports_of
 from tests.support.transaction.written_table import WrittenTable, insert
@@ -117,11 +118,10 @@ def test_who_makes_a_check_false_is_named(
 ) -> None:
     publish(table, checks=(Check(CHECK, "k", expression, (ID, A), HIDDEN),))
     explained: list[Any] = []
-    explain = table_check.explain_violation
 
     def counted(holds: Any, image: Any) -> str:
         explained.append(image)
-        return explain(holds, image)
+        return explain_violation(holds, image)
 
     with patch.object(table_check, "explain_violation", counted):
         made = report(table, CHECK, sliced)
