@@ -30,7 +30,7 @@ class Target(NamedTuple):
         return f"{'≤' if self.at_most else '≥'} {in_words(self.bound)}"
 
 
-_BESIDE: Final = ("during", "unique", "default", "type")
+_BESIDE: Final = ("during", "unique", "check", "computed", "default", "type")
 TARGETS: Final = {
     "add_column_e2e": Target(50, at_most=True),
     "step_p50_100": Target(50, at_most=True),

@@ -28,10 +28,16 @@ DEFAULTS: Final = tuple(
     for number in range(AT_A_TIME)
 )
 """Columns with a constant default, which touch no row, in the words of both databases."""
+CHECK: Final = f"ALTER TABLE {bulk_loader.TABLE} ADD CONSTRAINT beside_n CHECK (n >= 0)"
+COMPUTED: Final = f"ALTER TABLE {bulk_loader.TABLE} ADD CONSTRAINT long CHECK (length(words) > 1)"
+"""The one SQLite looks at by itself, the other by the compiled expression."""
+REFERS: Final = f"ALTER TABLE {bulk_loader.TABLE} ADD FOREIGN KEY (city) REFERENCES cities (city)"
 TYPE: Final = f"ALTER TABLE {bulk_loader.TABLE} ALTER beside0 TYPE text"
 BESIDE: Final = {
     "during": (f"CREATE INDEX beside_words ON {bulk_loader.TABLE} (words)",),
     "unique": (f"CREATE UNIQUE INDEX beside_id ON {bulk_loader.TABLE} (words, id)",),
+    "check": (CHECK,),
+    "computed": (COMPUTED,),
     "default": DEFAULTS,
     "type": (TYPE,),
 }
@@ -92,10 +98,15 @@ def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
         ("unique_index_rows_rate", f"CREATE UNIQUE INDEX rows_words_key ON {table} (words)"),
         ("add_default_e2e", f"ALTER TABLE {table} ADD COLUMN seats int NOT NULL DEFAULT 7"),
         ("check_rows_rate", f"ALTER TABLE {table} ADD CHECK (n >= 0 AND seats < 10)"),
+        ("computed_check_rows_rate", f"ALTER TABLE {table} ADD CHECK (length(words) > 2)"),
+        ("not_null_rows_rate", f"ALTER TABLE {table} ALTER words SET NOT NULL"),
+        ("foreign_key_rows_rate", REFERS),
         ("alter_type_rows_rate", f"ALTER TABLE {table} ALTER seats TYPE text"),
         ("drop_column_e2e", f"ALTER TABLE {table} DROP COLUMN seats"),
     ):
         say(sql)
+        if metric == "foreign_key_rows_rate":
+            _load_cities(loaded)
         if metric == "alter_type_rows_rate":
             loaded.where.change(f"ALTER TABLE {table} DROP CONSTRAINT rows_check", JOB_TIMEOUT_S)
         ended = loaded.change(sql)
@@ -103,6 +114,14 @@ def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
             yield Figure(metric, ended.took_ms, "ms")
         else:
             yield Figure(metric, loaded.rows / ended.took_ms * 1e3, "rows/s")
+
+
+def _load_cities(loaded: LoadedRows) -> None:
+    """What the rows refer to; their own index is made with the key."""
+    loaded.where.submit({"sql": "CREATE TABLE cities (city text PRIMARY KEY)"})
+    names = [bulk_loader.row(key)["city"] for key in range(bulk_loader.CITIES)]
+    rows = [{"table": "cities", "op": "insert", "key": [name], "values": {}} for name in names]
+    loaded.where.submit({"transaction": rows})
 
 
 def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:

@@ -22,7 +22,7 @@ from tests.bench.bench_settings import BenchSettings
 from tests.bench.beside import WRITES_PER_S, Done, writes_beside
 from tests.bench.child import start
 from tests.bench.figure import Figure
-from tests.bench.index import DEFAULTS, TYPE
+from tests.bench.index import CHECK, COMPUTED, DEFAULTS, TYPE
 from tests.bench.postgres import connected, postgres
 from tests.bench.stand import say
 
@@ -32,6 +32,8 @@ AT_LEAST_S: Final = 20.0
 BESIDE: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
     "during": ((f"CREATE INDEX CONCURRENTLY beside ON {TABLE} (words)",), "beside"),
     "unique": ((f"CREATE UNIQUE INDEX CONCURRENTLY beside ON {TABLE} (words, id)",), "beside"),
+    "check": ((CHECK,), None),
+    "computed": ((COMPUTED,), None),
     "default": (DEFAULTS, None),
     "type": ((TYPE,), None),
 }

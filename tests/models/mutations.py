@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tests.isolation import test_at_commit_rules as at_commit
 from tests.isolation import test_rules as isolation
@@ -51,7 +51,7 @@ def found() -> Iterator[Mutation]:
     for _, whole_rules, _, _ in test_model_whole.BROKEN:
         yield Mutation(off(whole_rules), "model of all parts")
     yield Mutation(off(test_model_whole.STUCK), "model of all parts")
-    for broken in schema_change.BROKEN:
+    for broken in (*schema_change.BROKEN, *schema_change.IN_SLICES):
         names = frozenset(Switch("schema_change", name) for name in broken.off)
         library = frozenset(SET_BY_MODEL[name] for name in broken.off if name in SET_BY_MODEL)
         yield Mutation(names | library, "model of the schema changes")
@@ -86,12 +86,13 @@ def found() -> Iterator[Mutation]:
         yield Mutation(frozenset({Switch("transaction", name)}), "story of a move")
     for story in stories.STORIES:
         yield Mutation(frozenset({Switch("lease", story.__name__)}), "stories of the leases")
-    for test in (
+    schedules: tuple[Any, ...] = (
         test_coordinator.test_rule_turned_off_does_harm,
         test_sliced_verification.test_rule_turned_off_does_harm,
-    ):
-        (mark,) = test.pytestmark  # type: ignore[attr-defined]
-        for name, _ in mark.args[1]:
+    )
+    for test in schedules:
+        (mark,) = test.pytestmark
+        for name, *_ in mark.args[1]:
             yield Mutation(frozenset({Switch("schema", name)}), "schedules of a job")
 
 

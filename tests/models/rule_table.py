@@ -144,8 +144,9 @@ SCHEMA_CHANGE: Final = (
     ),
     Rule(
         "validation",
-        "a constraint is validated on each key's newest image, and confirmed by the master",
-        of("order", "public without validation", "validated before it is enforced"),
+        "a constraint is enforced, then every node looks through its own rows for what breaks it",
+        of("order", "public without validation", "validated before it is enforced")
+        | of("order", "looked through before it is enforced"),
     ),
 )
 
@@ -209,9 +210,11 @@ CODE: Final = (
             "slices_join",
             "rows_before_entries",
             "every_slice_by_all",
+            "every_node_is_asked",
             "slices_at_one_position",
             "reports_of_this_slice",
-        ),
+        )
+        | of("schema_change", "slices_cover"),
     ),
     Rule(
         "hidden",

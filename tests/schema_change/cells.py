@@ -121,7 +121,7 @@ class Cells:
             seen = tuple(sorted({*seen, row.pairs}, key=repr))
         newer = not self._rules.backfill_newer
         todo = cell.todo and row.exists
-        return Cell(row, todo, newer, seen, (), self._timeline.made(row, made))
+        return Cell(row, todo, newer, seen, (), self._timeline.made(row, made), cell.looked)
 
     def truncated(self, cell: int, version: Version) -> int:
         """The cell after a TRUNCATE: nothing is left of its row, whoever may see it."""

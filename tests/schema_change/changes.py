@@ -16,6 +16,7 @@ from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain, Statement
+from tests.support.schema_change.looked_through import looked_through
 from tests.support.schema_change.next_descriptor import next_descriptor
 
 A, B, C = 2, 3, 4  # element ids of the columns a, b and c of TABLE and of those who add c
@@ -40,6 +41,10 @@ class Change:
         """The same change on other ways: an order that the plan does not make."""
         steps, point = steps_of(paths)
         return replace(self, job=replace(self.job, steps=steps, point=point))
+
+    def by_an_earlier_release(self) -> Change:
+        """The same change as an earlier release has planned it."""
+        return replace(self, job=replace(self.job, steps=looked_through(self.job.steps)))
 
 
 def planned(asked: str | Statement, catalog: Catalog, *, in_place: bool = True) -> Plan:

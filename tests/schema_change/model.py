@@ -21,7 +21,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
+from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Phase, Status
 from leasehold.catalog.states import READABLE, State
 from tests.schema_change.cells import Cells
@@ -34,18 +36,22 @@ from tests.schema_change.versions import Version, version_of
 from tests.schema_change.world import Cell, Row, World, without, words_of
 from tests.schema_change.writers import Writers
 
+EVERY_ROW: Final = -1
+
 
 @dataclass
 class Model:
     """`rows` and the change's domain bound the space; operations are unbounded. `public_only`:
-    count only what queries see of the job's elements. `reached` counts states per place of the
-    job, so that a test can tell that its model came where the rules matter."""
+    count only what queries see of the job's elements. `sliced`: what rows alone tell is verified
+    in slices of one row each, between which everything goes on. `reached` counts states per place
+    of the job, so that a test can tell that its model came where the rules matter."""
 
     change: Change
     rows: int = 2
     rules: Rules = EVERY_RULE
     cancel: bool = True
     public_only: bool = False
+    sliced: bool = False
     reached: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -55,7 +61,7 @@ class Model:
         self._verdicts: dict[tuple[object, ...], str] = {}
         self._readings: dict[tuple[int, Version], str] = {}
         self._places: dict[tuple[int, int, int], str] = {}
-        self._checks: dict[tuple[tuple[int, ...], int], str] = {}
+        self._checks: dict[tuple[tuple[int, ...], int, int], str] = {}
 
     def position(self, world: World) -> Position:
         return self.timeline.all[world.at]
@@ -209,6 +215,8 @@ class Model:
             case Phase.VALIDATING:
                 yield "Spark finds nothing", self._go(world, "validated")
                 yield self._confirmed(world)
+            case Phase.VERIFYING if self.sliced and self._is_told_by_rows(position):
+                yield from self._looked(world)
             case Phase.VERIFYING:
                 yield self._verified(world)
             case Phase.DONE:
@@ -222,9 +230,9 @@ class Model:
         after = self.timeline.all[at]
         begun = after.runs != before.runs
         cells = world.cells
-        if begun or before.job.phase is Phase.BACKFILLING:
-            old = [self.cells.all[number] for number in cells]
-            new = [c._replace(todo=begun and c.row.exists, newer=False) for c in old]
+        if begun or before.job.phase in (Phase.BACKFILLING, Phase.VERIFYING):
+            old = [self.cells.all[n]._replace(newer=False, looked=False) for n in cells]
+            new = [c._replace(todo=begun and c.row.exists) for c in old]
             cells = tuple(sorted(map(self.cells.number, new)))
         return world._replace(cells=cells, at=at)
 
@@ -281,20 +289,51 @@ class Model:
         """Every node compares the step's elements with what its rows imply."""
         if not self.rules.verify:
             return "verification is left out", self._go(world, "verified")
-        key = world.cells, world.at
-        if key not in self._checks:
-            self._checks[key] = self._check(world)
-        words = self._checks[key]
+        words = self._find(world)
         if not words:
             return "verification: elements and rows agree", self._go(world, "verified")
+        return self._refuted(world, words)
+
+    def _refuted(self, world: World, words: str) -> tuple[str, World]:
         if words.startswith("verification finds"):
             return words, self._go(world, "refuted")
         return "verification", world._replace(harm=words)
 
-    def _check(self, world: World) -> str:
+    def _is_told_by_rows(self, position: Position) -> bool:
+        elements = map(position.newest.element, position.job.current.verifies)
+        return not any(e is None or isinstance(e, Index) for e in elements)
+
+    def _looked(self, world: World) -> Iterator[tuple[str, World]]:
+        """A slice of one row, at the position of its own record: every place is in one, in
+        whatever order, since rows are alike."""
+        cells = [self.cells.all[number] for number in world.cells]
+        for place, cell in enumerate(cells):
+            if cell.looked or (place and cell == cells[place - 1]):
+                continue
+            words = self._find(world, place)
+            if words:
+                yield self._refuted(world, words)
+                continue
+            passed = [*cells[:place], cell._replace(looked=True), *cells[place + 1 :]]
+            numbers = tuple(sorted(map(self.cells.number, passed)))
+            yield "a slice: its row is right", world._replace(cells=numbers)
+        if all(c.looked for c in cells) or (not self.rules.slices_cover and cells[-1].looked):
+            yield "verification: the last slice was right", self._go(world, "verified")
+
+    def _find(self, world: World, place: int = EVERY_ROW) -> str:
+        """Why verification refutes the job now, of the row at that place alone; "" when it
+        doesn't."""
+        key = world.cells, world.at, place
+        if key not in self._checks:
+            self._checks[key] = self._check(world, place)
+        return self._checks[key]
+
+    def _check(self, world: World, place: int) -> str:
         position = self.position(world)
         elements = position.job.current.verifies
         found = verified(self.rows_of(world), position.newest, elements, position.dead)
+        if place != EVERY_ROW:
+            found = tuple(v for v in found if v.key == (place,))
         if not found:
             return ""
         if not deserved(found, position.newest):

@@ -27,6 +27,7 @@ class Rules:
     new_completed: bool = True  # … and the master one that is inserted by who knows no such column
     acts_early: bool = True  # a foreign key acts from the state on in which it is enforced
     verify: bool = True  # count and content are compared before public
+    slices_cover: bool = True  # a verification in slices ends when each row's place was in one
 
 
 EVERY_RULE: Final = Rules()

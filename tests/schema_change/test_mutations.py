@@ -311,6 +311,22 @@ ORDERS = [
         "condition 2 ",
     ),
     Order(
+        "looked through before it is enforced",
+        lambda: changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS).by(
+            ElementPath(
+                changed(INDEX).base.column("a"),
+                before_commit=(Stage({}, verify=True), Stage({"not_null_enforced": True})),
+                after_commit=(Stage({"nullable": False, "not_null_enforced": False}),),
+            )
+        ),
+        "condition 2 ",
+    ),
+    Order(
+        "looked through before it is enforced",
+        lambda: made_foreign(Stage({"state": State.ABSENT}, verify=True), WRITE_ONLY, PUBLIC),
+        "condition 6 ",
+    ),
+    Order(
         "CHECK does not wait for its column",
         lambda: constrained_unseen(
             ElementPath(

@@ -19,6 +19,7 @@ from tests.schema_change.menu import (
     CONSTRAINT,
     DIVIDING,
     FAMILY,
+    FOREIGN,
     INDEX,
     NULLS,
     PARTIAL,
@@ -55,6 +56,12 @@ DROP_CHECK = changed("ALTER TABLE t DROP CONSTRAINT k", TABLE, CHECK, domain=A2)
 SET_NOT_NULL = changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS)
 RENAME = changed("ALTER TABLE t RENAME COLUMN a TO z", domain={**A2, "z": (0, 1)})
 ADD_ACTING = changed(ACTING, TABLE, CONSTRAINT, domain=FAMILY)
+OVER_B = "CREATE INDEX over_b ON t (b)"  # so that a foreign key comes alone
+CONSTRAINED = [
+    ADD_CHECK,
+    SET_NOT_NULL,
+    changed(FOREIGN, TABLE, CONSTRAINT, OVER_B, domain=FAMILY),
+]
 DROP_ACTING = changed(
     "ALTER TABLE t DROP CONSTRAINT f", *(TABLE, CONSTRAINT, ACTING), domain=FAMILY
 )
@@ -162,7 +169,7 @@ BROKEN = [
         "⚠ findings confirmed",
         "believed as images show them",
         "as they should be",
-        *(ADD_CHECK, SET_NOT_NULL),
+        *(change.by_an_earlier_release() for change in (ADD_CHECK, SET_NOT_NULL)),
         confirm=False,
     ),
     *broken(
@@ -201,6 +208,28 @@ BROKEN = [
         verify=False,
     ),
 ]
+
+
+IN_SLICES = [
+    *broken("slices", "one is left out", "condition [26] ", *CONSTRAINED, slices_cover=False),
+    *broken(
+        "slices",
+        "begun before the fence",
+        "condition [26] ",
+        *CONSTRAINED,
+        fence_before_work=False,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "case", IN_SLICES, ids=lambda c: f"{'_'.join(c.off)} {title(c.change)}".replace(" ", "_")
+)
+def test_a_broken_rule_of_slices_is_found(case: Broken, model_line: AddLine) -> None:
+    model = Model(case.change, rules=replace(EVERY_RULE, **case.off), sliced=True)
+    report = explore(model.starts(), model.successors, model.invariant, states_max=STATES_MAX)
+    model_line(ModelLine.of(f"{case.rule}: {title(case.change)}", case.words, report))
+    found(model, report, case.harm)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ class Cell(NamedTuple):
     chunk; `newer`: written since that run began; `seen`: pairs of older images. The latter two
     stay empty where the rules make them irrelevant. `lacks`: elements whose pairs the row's last
     image has not, for a chunk put them by key; `made`: the version it was made under (0 where
-    the image tells all)."""
+    the image tells all). `looked`: a slice of the verification has passed the row's place."""
 
     row: Row = Row()
     todo: bool = False
@@ -42,6 +42,7 @@ class Cell(NamedTuple):
     seen: tuple[Any, ...] = ()
     lacks: tuple[int, ...] = ()
     made: int = 0
+    looked: bool = False
 
 
 class World(NamedTuple):

@@ -19,6 +19,7 @@ from tests.simulation.hard_messages import BUSY_MS, hard, takes_long, writes
 from tests.simulation.harm import demand
 from tests.simulation.simulation import MS, SHAPE
 from tests.simulation.stage import Stage
+from tests.support.schema_change.looked_through import planned_by_an_earlier_release
 
 Scenario = Callable[[], None]
 DAYS_MS = 11 * 24 * 3_600_000
@@ -307,9 +308,10 @@ def a_writer_sees_a_row_before_it_is_filled() -> None:
 
 
 def validating(stage: Stage, job_id: int = 1) -> Findings:
-    """A CHECK that two rows break has come to its validation, Spark has gone away; → what Spark has
-    seen."""
-    stage.settle({"sql": "alter table t add constraint k check (a > 1)"})
+    """A CHECK that two rows break, planned by an earlier release, has come to its validation, Spark
+    has gone away; → what Spark has seen."""
+    with planned_by_an_earlier_release():
+        stage.settle({"sql": "alter table t add constraint k check (a > 1)"})
     stage.until(lambda: stage.job(job_id).phase is Phase.VALIDATING, "the validation")
     stage.cluster.backfill.crash()
     job = stage.job(job_id)
@@ -335,6 +337,19 @@ def rows_are_mended_behind_sparks_back() -> None:
     stage.until(lambda: stage.job(1).status.ended, "the job's end")
     demand(stage.job(1).status is Status.SUCCEEDED, "⚠ findings", stage.job(1).error)
     assert stage.job(1).dropped == 2, "each is looked up"
+
+
+def a_copy_breaks_a_constraint_that_the_others_keep() -> None:
+    """A replicant's row is not what the log says; who reads there relies on the constraint, too."""
+    stage = Stage()
+    for held in (stage.stores.get("r1")._committed, stage.stores.get("r1")._now):
+        held.pairs[1, (1,)] = {**held.pairs[1, (1,)], 2: 0}
+    stage.settle({"sql": "alter table t add constraint k check (a > 1)"})
+    stage.until(lambda: stage.job(1).status.ended, "the job's end")
+    job = stage.job(1)
+    demand(job.status is Status.FAILED, "d ⊨ S", "r1 serves a row that breaks what it relies on")
+    assert "1 row breaks constraint k: row (1,): check 'k': " in job.error
+    assert "on node r1; node m1 finds nothing: compare their copies" in job.error
 
 
 # ------------------------------------------------------------------ a broker that forgets

@@ -31,6 +31,7 @@ from tests.simulation.interleavings import (
     Scenario,
     a_backfill_that_skips_rows,
     a_broker_loses_an_acknowledged_tail,
+    a_copy_breaks_a_constraint_that_the_others_keep,
     a_copy_is_taken_while_the_log_is_deleted,
     a_grant_of_another_life,
     a_master_dies_before_it_answers,
@@ -144,6 +145,12 @@ OFF: list[tuple[str, str, Scenario, ReplicationRules]] = [
         ),
     ),
     ("verify_before_public", "d ⊨ S", a_backfill_that_skips_rows, replace(RULES, jobs=JOBS)),
+    (
+        "every_node_is_asked",
+        "d ⊨ S",
+        a_copy_breaks_a_constraint_that_the_others_keep,
+        replace(RULES, jobs=JobRules(every_node_is_asked=False)),
+    ),
     (
         "findings_confirmed",
         "⚠ findings",

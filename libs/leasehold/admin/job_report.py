@@ -290,13 +290,14 @@ def _fraction(job: Job, rows: int, total: int) -> float:
     read = min(1.0, rows / total if total else 0.0)
     if job.phase is Phase.BACKFILLING and backfill:
         read = (job.backfill + read) / len(job.current.backfills)  # one backfill after the other
+    # Behind a fill, or Spark's look, it has what that leaves: the bar never goes back.
+    verifying = 0.9 if backfill or job.current.validates else 0.5
     within = {
         Phase.PUBLISHING: 0.0,
         Phase.DRAINING: 0.05 if backfill else 0.5,
         Phase.BACKFILLING: 0.1 + 0.8 * read,
-        # Behind a fill it has what that leaves: the bar never goes back.
         Phase.VALIDATING: 0.9 if backfill else 0.5 + 0.4 * read,
-        Phase.VERIFYING: 0.9 + 0.1 * read * (job.look is not None),
+        Phase.VERIFYING: verifying + (1 - verifying) * read * (job.look is not None),
         Phase.DONE: 1.0,
     }[job.phase]
     # A backfill is the long part: it gets the room of four steps.

@@ -23,7 +23,7 @@ class Phase(StrEnum):
     PUBLISHING = "publishing"  # intent is in the log; the ledger is asked to publish (D2)
     DRAINING = "draining"  # the descriptor is in the log; leases below it run out (D4)
     BACKFILLING = "backfilling"  # min_version (the fence) is in the log; Spark fills (D5)
-    VALIDATING = "validating"  # Spark looks for rows that break a constraint; the master confirms
+    VALIDATING = "validating"  # in jobs of an earlier release: Spark looks for what breaks one
     VERIFYING = "verifying"  # every coherent node checks the elements at one position
     DONE = "done"
 
@@ -56,9 +56,10 @@ class Step:
     fenced, the work.
 
     `backfills`: elements whose pairs the backfill makes for the rows there are, one run each, in
-    this order. `validates`: constraints whose rows of before are then looked through. `verifies`:
-    element ids that every coherent node at last checks as if they were public. `table_id`: whose
-    elements all of these are, 0 = those of the job's own table.
+    this order. `verifies`: element ids that every coherent node at last checks as if they were
+    public. `validates`: constraints that Spark looks through the rows for ahead of that, in jobs
+    that an earlier release has planned. `table_id`: whose elements all of these are, 0 = those of
+    the job's own table.
     """
 
     edits: tuple[Edit, ...]

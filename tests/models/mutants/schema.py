@@ -36,6 +36,7 @@ class JobRules:
     slices_at_one_position: bool = True  # equal copies seem to differ, others to be equal
     reports_of_this_slice: bool = True  # what was said of another slice counts for this one
     every_slice_by_all: bool = True  # a node serves rows that it has never compared
+    every_node_is_asked: bool = True  # … or whose rows nobody has looked at but the master's
     slices_join: bool = True  # rows between two slices are looked at by nobody
     rows_before_entries: bool = True  # a duplicate whose entry comes later is never seen
 
@@ -140,6 +141,11 @@ def _count_reports_of_others(_kept: Any, _report: Any, _lsn: int) -> bool:
 def _miss_nobody(kept: Any, walk: VerificationWalk, job: Job, nodes: frozenset[str]) -> Step:
     step: Step = kept(walk, job, nodes)
     return step._replace(absent=frozenset())
+
+
+@BREAKS("every_node_is_asked", StepWork, "_find_wanted")
+def _ask_the_master_alone(_kept: Any, work: StepWork, _coherent: frozenset[str]) -> frozenset[str]:
+    return frozenset({work._node})
 
 
 @BREAKS("slices_join", sliced_verification, "next_slice")

@@ -236,11 +236,7 @@ class WalkWorld(World):
             self.control(action, **rate)
         return True
 
-    def run(self, crash: float, steps: int = 4_000) -> None:
-        self.ddl(TABLE)
-        self.until_ready()
-        for _ in range(self.random.randrange(12)):
-            self.perform_row()
+    def begin_job(self) -> None:
         # As a job of an earlier release, whose first walk is one of entries alone.
         job = self.ddl(UNIQUE)
         older = [
@@ -248,6 +244,13 @@ class WalkWorld(World):
             for each in job.steps
         ]
         self.append(JobWrite(1, replace(job, steps=tuple(older)).to_wire()))
+
+    def run(self, crash: float, steps: int = 4_000) -> None:
+        self.ddl(TABLE)
+        self.until_ready()
+        for _ in range(self.random.randrange(12)):
+            self.perform_row()
+        self.begin_job()
         for _ in range(steps):
             if self.job().status.ended:
                 self.judge_end()

@@ -17,7 +17,7 @@ from leasehold.admin.report import (
 from leasehold.admin.view import ClusterView, TopicEnds
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
-from leasehold.catalog.job import Phase, Status, job_from_wire
+from leasehold.catalog.job import Phase, Status, Step, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.cli.job_watch import rows_words
 from leasehold.cli.status import troubles_of
@@ -211,6 +211,12 @@ def test_a_verification_in_slices_tells_how_far_it_is_and_who_is_late_with_its_s
     assert rows_words(told) == "250 of about 2,000"
     done = report(seen(table, job(**at)), NOW)["jobs"][0]["fraction"]
     assert done < told["fraction"] < 1
+    alone: dict[str, Any] = {**at, "step": 0, "steps": (Step((), (), (INDEX_ID,)), Step(()))}
+    walk = [
+        report(seen(table, job(**alone, look=look, looked=rows)), NOW)["jobs"][0]["fraction"]
+        for rows in (0, 500, 1_000)
+    ]
+    assert walk == [0.25, 0.3125, 0.375], "where nothing is filled it is most of the step"
     late = NOW + 20 * SECOND
     said = report_of(job_from_wire(going.body), "r1", going.lsn - 1, 2)
     (words,) = report(seen(going, ack("r1"), said), late)["jobs"][0]["waits_for"]

@@ -14,6 +14,7 @@ from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_en
 from leasehold.schema_change.job.control import control
 from tests.models.mutants.schema import JobRules, broken
 from tests.support.schema_change.job_world import World
+from tests.support.schema_change.looked_through import planned_by_an_earlier_release
 from tests.support.schema_change.made_statements import (
     add_check,
     alter,
@@ -115,7 +116,8 @@ def validating_world() -> World:
     world = World(agents=0)
     world.ddl(create_table("t", column("a")))
     world.until_ready()
-    world.ddl(alter("t", add_check("a > 0", "c")))
+    with planned_by_an_earlier_release():
+        world.ddl(alter("t", add_check("a > 0", "c")))
     world.until(lambda: world.job().phase is Phase.VALIDATING)
     return world
 
@@ -164,7 +166,8 @@ def test_findings_of_a_cancelled_job_meet_the_next_one_of_that_name() -> None:
     world = validating_world()
     world.control("cancel")
     world.settle()
-    world.ddl(alter("t", add_check("a > 0", "c")))
+    with planned_by_an_earlier_release():
+        world.ddl(alter("t", add_check("a > 0", "c")))
     world.until(lambda: world.job(2).phase is Phase.VALIDATING)
     assert not accept_findings(world.catalog, FINDINGS)
     job = world.job(2)

@@ -1,7 +1,12 @@
-"""A job that validates: clean it goes on to the nodes, with confirmed findings it goes back."""
+"""Constraints over rows that are there: the nodes' look is the proof.
+
+A job that an earlier release has planned is looked through by Spark first: clean it goes on to the
+nodes, with confirmed findings it goes back.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import msgpack
@@ -9,9 +14,11 @@ import pytest
 
 from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.model.records.log import FindingsDecided
+from leasehold.schema_change.coordinator.verification import judge
 from leasehold.sql.syntax.statements import Change, SetNotNull
 from tests.support.schema_change.job_world import World
-from tests.support.schema_change.made_job import index_job
+from tests.support.schema_change.looked_through import planned_by_an_earlier_release
+from tests.support.schema_change.made_job import index_job, report_of
 from tests.support.schema_change.made_statements import (
     add_check,
     add_unique,
@@ -19,6 +26,12 @@ from tests.support.schema_change.made_statements import (
     column,
     create_table,
 )
+
+
+@pytest.fixture
+def earlier() -> Iterator[None]:
+    with planned_by_an_earlier_release():
+        yield
 
 
 def ready_world(seed: int = 0) -> World:
@@ -36,6 +49,31 @@ CONSTRAINTS = [alter("t", SetNotNull("a")), alter("t", add_check("a > 0"))]
 
 
 @pytest.mark.parametrize("change", CONSTRAINTS)
+def test_the_nodes_look_is_the_proof(change: Change) -> None:
+    """Nobody but them reads the rows: what they find fails the job, with rows and code."""
+    for findings, status in (({}, Status.SUCCEEDED), ({"r1": 2}, Status.FAILED)):
+        world = ready_world()
+        world.findings = findings
+        world.spark = False
+        job = world.ddl(change)
+        assert not any(step.validates for step in job.steps)
+        world.settle()
+        assert world.job().status is status
+        assert places(world.job())[:3] == ["publishing", "draining", "verifying"]
+
+
+def test_a_row_without_a_value_is_named_as_one_that_breaks_a_constraint() -> None:
+    """Of a pair that a fill has left out the words are others: no row is to blame for it."""
+    job = index_job(1, 1, step=1)
+    found = report_of(job, "m", 5, 2, 1)._replace(findings=((2, 3, (7,), "column 'a' is NULL"),))
+    told = [judge(job, 5, {"m": found._replace(code=code)}, ["m"]) for code in ("23502", "22012")]
+    assert told[0].words == f"1 row breaks {job.subject}: row (7,): column 'a' is NULL"
+    assert "found 1 differences on node m, the first at key (7,)" in told[1].words
+    assert [verdict.code for verdict in told] == ["23502", "22012"]
+
+
+@pytest.mark.usefixtures("earlier")
+@pytest.mark.parametrize("change", CONSTRAINTS)
 @pytest.mark.parametrize("seed", range(5))
 def test_without_findings_the_nodes_have_the_last_word(change: Change, seed: int) -> None:
     world = ready_world(seed)
@@ -47,6 +85,7 @@ def test_without_findings_the_nodes_have_the_last_word(change: Change, seed: int
     assert job.rows_read == 3
 
 
+@pytest.mark.usefixtures("earlier")
 @pytest.mark.parametrize("change", CONSTRAINTS)
 @pytest.mark.parametrize("seed", range(5))
 def test_confirmed_findings_fail_the_job_before_any_node_looks(change: Change, seed: int) -> None:
@@ -77,6 +116,7 @@ def test_unique_is_proved_by_its_entries_when_they_are_complete() -> None:
     ]
 
 
+@pytest.mark.usefixtures("earlier")
 def test_a_job_cancelled_while_findings_are_on_their_way_is_cancelled() -> None:
     world = ready_world()
     world.broken = "words"
@@ -87,6 +127,7 @@ def test_a_job_cancelled_while_findings_are_on_their_way_is_cancelled() -> None:
     assert (world.job().status, world.job().findings) == (Status.CANCELLED, ())
 
 
+@pytest.mark.usefixtures("earlier")
 def test_a_new_master_goes_by_the_decided_findings() -> None:
     world = ready_world()
     world.broken = "words"
@@ -99,6 +140,7 @@ def test_a_new_master_goes_by_the_decided_findings() -> None:
     assert (world.job().status, world.job().error) == (Status.FAILED, "words")
 
 
+@pytest.mark.usefixtures("earlier")
 def test_findings_of_another_run_change_nothing() -> None:
     world = ready_world()
     world.ddl(alter("t", add_check("a > 0")))

@@ -72,7 +72,6 @@ def test_a_constraint_is_verified_without_a_fill(change: Change) -> None:
     assert world.job().status is Status.SUCCEEDED
     assert phases(world.job()) == [
         (0, "draining"),
-        (0, "validating"),
         (0, "verifying"),
         (1, "draining"),
     ]

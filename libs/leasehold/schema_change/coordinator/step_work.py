@@ -138,7 +138,7 @@ class StepWork:
         if asked is None:
             # Asked for by an earlier master, or before a pause: reports may have passed us by.
             return self._ask(job, memory, self._walk.find_resumed(job), now)
-        nodes = frozenset({self._node} | (asked.nodes & self.coherent))
+        nodes = self._find_wanted(asked.nodes & self.coherent)
         verdict = judge(job, asked.lsn, self._walk.reports(job), nodes)
         memory.waiting = verdict.words
         if verdict.judgement is Judgement.CLEAN:
@@ -151,6 +151,11 @@ class StepWork:
         if verdict.judgement is Judgement.WAITING and not late:
             return None
         return self._ask_again(job, memory, job.look, verdict.words, now)
+
+    def _find_wanted(self, coherent: frozenset[str]) -> frozenset[str]:
+        """Return the nodes whose word is needed: each serves its own rows, of which nobody else can
+        tell, and the master decides by his."""
+        return coherent | {self._node}
 
     def _next_slice(
         self,

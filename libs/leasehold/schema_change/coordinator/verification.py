@@ -179,7 +179,7 @@ def judge(
             return Verdict(Judgement.BROKEN, words)
     found = next((report for report in counted if report.findings_total), None)
     if found is not None:
-        words = _found_words(job, found)
+        words = _found_words(job, found) + _copies_words(found, counted)
         return Verdict(Judgement.FOUND, words, tuple(found.findings[:FINDINGS_MAX]), found.code)
     first = counted[0]
     for report in counted[1:]:
@@ -194,13 +194,26 @@ def judge(
 
 def _found_words(job: Job, found: CheckReport) -> str:
     first = found.findings[0] if found.findings else None
-    if first is not None and first[0] == INTEGRITY:
+    lacks = first is not None and first[0] == REQUIRED and found.code == NotNullViolation.sqlstate
+    if first is not None and (first[0] == INTEGRITY or lacks):
         more = "" if job.look is None else " and perhaps more"
         told = [(key, words) for _, _, key, words in found.findings]
         return tell_rows(job, found.findings_total, told, more)
     return (
         f"verification of {job.subject} found {found.findings_total} differences"
         f" on node {found.node}{_first(found)}"
+    )
+
+
+def _copies_words(found: CheckReport, counted: Sequence[CheckReport]) -> str:
+    """Return what is said where a node finds something and another one nothing: rows are alike on
+    all, so it is a copy that is to blame."""
+    clean = next((report.node for report in counted if not report.findings_total), None)
+    if clean is None:
+        return ""
+    return (
+        f" (on node {found.node}; node {clean} finds nothing: compare their copies with"
+        " `leasehold check`)"
     )
 
 

@@ -30,7 +30,7 @@ def find_drops(job: Job) -> frozenset[_ElementPlace]:
     for a job that does anything else."""
     last: dict[_ElementPlace, Edit] = {}
     for step in job.steps:
-        if step.backfills or step.validates or step.verifies:
+        if step.backfills or step.verifies:
             return frozenset()
         for edit in step.edits:
             last[edit.table_id or job.table_id, edit.element_id] = edit

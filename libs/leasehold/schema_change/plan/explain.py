@@ -77,8 +77,6 @@ def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
     waits.append(f"leases below version {version} to end")
     if step.backfills:
         waits.append("the backfill of the rows there are")
-    if step.validates:
-        waits.append("the rows there are to be looked through")
     if step.verifies:
         waits.append("every coherent node to verify")
     passes = len(step.backfills) or int(bool(step.verifies))

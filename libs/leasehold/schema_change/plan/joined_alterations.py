@@ -73,4 +73,4 @@ def is_all_or_nothing(script: StatementBatch) -> bool:
 def may_fail(job: Job) -> bool:
     """Say whether rows that are there can keep a job from its end: what is filled in or looked
     through."""
-    return any(step.backfills or step.validates for step in job.steps)
+    return any(step.backfills or step.verifies for step in job.steps)

@@ -134,7 +134,7 @@ def refuse_lacking(job: Job) -> None:
                 column = COLUMN_FORM.from_wire(edit.after)
                 if not column.required and column.derived is None:
                     added[edit.element_id] = column
-        for element_id in added.keys() & {*step.validates}:
+        for element_id in added.keys() & {*step.verifies}:
             name = added[element_id].name
             raise NotNullViolation(
                 f'column "{name}" of relation "{job.table}" contains null values',

@@ -42,14 +42,12 @@ class Stage(NamedTuple):
     """A stage of a path, which is what one step does to an element: fields that change, None to
     take it out. After the fence its pairs are filled (`backfill`), and every node checks it as if
     it were public (`verify`). `enforces`: from here on writes are refused that break the
-    constraint. `validate`: the rows of before are looked through for what breaks it, ahead of
-    the nodes' check."""
+    constraint."""
 
     change: Mapping[str, Any] | None
     backfill: bool = False
     verify: bool = False
     enforces: bool = False
-    validate: bool = False
 
     @property
     def has_work(self) -> bool:
@@ -58,9 +56,9 @@ class Stage(NamedTuple):
 
 
 def enforcing_stage(change: Mapping[str, Any]) -> Stage:
-    """Return a stage from which on a constraint is enforced, and rows of before are looked
-    through."""
-    return Stage(change, verify=True, enforces=True, validate=True)
+    """Return a stage from which on a constraint is enforced; behind its fence every node looks
+    through its own rows for what breaks it."""
+    return Stage(change, verify=True, enforces=True)
 
 
 def in_state(state: State, **fields: Any) -> Stage:
@@ -309,7 +307,7 @@ def hide_index(index: Index, *, waits: int = 0) -> ElementPath:
 
 
 def add_check(check: Constraint, *, not_valid: bool) -> ElementPath:
-    """Add a constraint: absent → write-only → validated → public; NOT VALID stays write-only."""
+    """Add a constraint: absent → write-only → verified → public; NOT VALID stays write-only."""
     if not_valid:
         return ElementPath(check, True, after_commit=(WRITE_ONLY,))
     enforced = enforcing_stage({"state": State.WRITE_ONLY})
@@ -325,9 +323,7 @@ def delay_behind(path: ElementPath, index: ElementPath) -> ElementPath:
 
 
 def validate_check(check: Constraint) -> ElementPath:
-    return ElementPath(
-        check, before_commit=(Stage({}, verify=True, validate=True),), after_commit=(PUBLIC,)
-    )
+    return ElementPath(check, before_commit=(Stage({}, verify=True),), after_commit=(PUBLIC,))
 
 
 def drop_check(check: Constraint) -> ElementPath:

@@ -142,7 +142,6 @@ def _step(
 ) -> Step:
     backfills: list[tuple[Kind, int]] = []
     verifies: list[int] = []
-    validates: list[int] = []
     for path in paths:
         stages, index = (
             (path.before_commit, number)
@@ -157,8 +156,6 @@ def _step(
             backfills.append((path.name[0], _find_worked_on(path)))
         if stage.verify:
             verifies.append(_find_worked_on(path))
-        if stage.validate:
-            validates.append(path.name[1])
     places = sorted(elements, key=lambda index: (index[0], index[2]))
     edits = [_edit(index, elements[index]) for index in places]
     # Columns first: an index over a new column is filled from its pairs.
@@ -167,7 +164,6 @@ def _step(
         tuple(edit for edit in edits if edit is not None),
         tuple(element_id for _, element_id in backfills),
         tuple(dict.fromkeys(verifies)),
-        tuple(dict.fromkeys(validates)),
     )
 
 

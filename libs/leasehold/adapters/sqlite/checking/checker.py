@@ -133,11 +133,14 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
         lowest, collected = snapshot.min_version(table_id), snapshot.collected(table_id)
         about = (snapshot.connection, versions, lowest, collected, position.lsn)
         until = None
-        unmerged = _unmerged(snapshot, versions[-1])
+        unmerged, parents = _unmerged(snapshot, versions[-1]), _parents(snapshot, versions[-1])
         if check.part is not None:
-            found, until = SliceCheck(*about, check.part, unmerged).run_slice(check.elements)
+            sliced = SliceCheck(*about, check.part, unmerged, parents)
+            found, until = sliced.run_slice(check.elements)
         else:
-            made = TableCheck(*about, repairs_max=check.repairs_max, unmerged=unmerged)
+            made = TableCheck(
+                *about, repairs_max=check.repairs_max, unmerged=unmerged, parents=parents
+            )
             found = made.run(check.elements)
             if ALL_ROWS in check.elements:
                 found = _with(found, _whole(snapshot, versions[-1].mirror, position.lsn))
@@ -173,6 +176,12 @@ def _unmerged(snapshot: SqliteSnapshot, newest: Descriptor) -> frozenset[int]:
     body = read_newest_job(snapshot.connection, newest.table_id)
     job = None if body is None else job_from_wire(body)
     return frozenset((job.element_id,) if job is not None and job.by_range else ())
+
+
+def _parents(snapshot: SqliteSnapshot, newest: Descriptor) -> dict[int, str]:
+    """Return what the tables that foreign keys of a table refer to are called, by their ids."""
+    told = {key.parent: snapshot.versions(key.parent) for key in newest.foreign_keys}
+    return {parent: versions[-1].name for parent, versions in told.items() if versions}
 
 
 def _roles_checked(check: _Check, position: LogPosition) -> CheckReport:

@@ -61,10 +61,12 @@ class Findings:
         shown: tuple[str, ...],
         words: str | Callable[[Key], str],
         key_width: int | None = None,
+        *,
+        by_key: bool = False,
     ) -> None:
         """Count what `clause` (FROM … WHERE) selects, and keep the first in order while there is
         room. The last `key_width` of the columns `shown` are the row's key, by default all of them;
-        `words` may be made of what stands before it."""
+        `words` may be made of what stands before it, and the order is its, too, unless `by_key`."""
         count: int = self._connection.execute(f"SELECT count(*) {clause}").get
         self._total += count
         room = self._kept_max - len(self._kept)
@@ -72,8 +74,9 @@ class Findings:
             return
         columns = ", ".join(shown)
         before = 0 if key_width is None else len(shown) - key_width
+        order = ", ".join(shown[before:]) if by_key else columns
         for row in self._connection.execute(
-            f"SELECT {columns} {clause} ORDER BY {columns} LIMIT ?", (room,)
+            f"SELECT {columns} {clause} ORDER BY {order} LIMIT ?", (room,)
         ):
             said = words if isinstance(words, str) else words(row[:before])
             self._kept.append(make_finding(condition, element, row[before:], said))

@@ -8,7 +8,8 @@ statement of the whole check serves as it is. Such a connection is never used fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import apsw
@@ -40,9 +41,11 @@ class SliceCheck(TableCheck):
         lsn: int,
         wanted: CheckSlice,
         unmerged: frozenset[int] = frozenset(),
+        parents: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         """Prepare the check on a connection that has its snapshot open and belongs to it alone."""
-        super().__init__(connection, versions, min_version, collected, lsn, unmerged=unmerged)
+        about = versions, min_version, collected, lsn
+        super().__init__(connection, *about, unmerged=unmerged, parents=parents)
         self._wanted = wanted
 
     def run_slice(self, elements: Sequence[int] = ()) -> tuple[TableFindings, Key | None]:

@@ -16,9 +16,10 @@ One row of a physical table holds all pairs of a row, so a pair without its row 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import apsw
 
@@ -42,10 +43,15 @@ from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
+from leasehold.rows.check_as_sql import write_condition
 from leasehold.rows.check_constraints import condition_of, explain_violation
 from leasehold.rows.generated import explain_difference, is_relied_on, value_of
 from leasehold.rows.index_entries import exact_entry, explain_failure, key_shown, key_words
 from leasehold.schema_change.coordinator.verification import as_if_public
+from leasehold.values.types import words_of
+
+FUNCTION_COLUMNS_MAX: Final = 100
+"""SQLite gives a function 127 values at most."""
 
 
 class TableCheck:
@@ -54,7 +60,8 @@ class TableCheck:
     `versions` are the kept versions, oldest first; the newest is the schema S of the conditions.
     An element of an older version alone, or a `collected` one, is a known left-over; one of no
     version is a finding. `unmerged`: indexes that each node fills at its own pace, so that of their
-    entries nothing is summed that is to be equal on all.
+    entries nothing is summed that is to be equal on all. `parents`: what tables that foreign keys
+    refer to are called.
     """
 
     def __init__(
@@ -67,6 +74,7 @@ class TableCheck:
         findings_max: int = FINDINGS_MAX,
         repairs_max: int = 0,
         unmerged: frozenset[int] = frozenset(),
+        parents: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         assert versions, "a table has a version"
         self._connection = connection
@@ -80,6 +88,7 @@ class TableCheck:
         self._physical = physical_columns(connection, self._table)
         self._entry_tables = entries_tables(connection, self._newest.table_id)
         self._unmerged = unmerged
+        self._parents = parents
         self._entries: dict[int, int] = {}
         self._sums: dict[int, LineSum] = {}  # of an index's entries
 
@@ -210,7 +219,7 @@ class TableCheck:
                 (1, column.element_id, wrong_value(column, name), f"{where} is no {column.type}")
             )
             if required:
-                faults.append((2, column.element_id, f"{name} IS NULL", f"{where} has no pair"))
+                faults.append((2, column.element_id, f"{name} IS NULL", f"{where} is NULL"))
         if not faults or not self._physical:
             return
         for column in columns:
@@ -382,19 +391,43 @@ class TableCheck:
             f"FROM {self._table} AS t WHERE ({given}"
             f" AND NOT EXISTS (SELECT 1 FROM {parent} AS p WHERE {same})){mixed}"
         )
-        shown = tuple(f"t.{column}" for column in self._keys)
-        words = f"foreign key {key.name!r}: the row that it refers to is not there"
-        words += ", or it is NULL in parts" if key.full else ""
-        self._found.add_selected(6, key.element_id, clause, shown, words)
+        shown = (*own, *(f"t.{column}" for column in self._keys))
+        self._found.add_selected(
+            6,
+            key.element_id,
+            clause,
+            shown,
+            partial(self._explain_reference, key),
+            len(self._keys),
+            by_key=True,
+        )
 
-    # ------------------------------------------------------------ row by row (2 and 6)
+    def _explain_reference(self, key: ForeignKey, values: Key) -> str:
+        where = f"foreign key {key.name!r}"
+        if None in values:
+            return f"{where}: it is NULL in parts"
+        columns = [self._newest.by_id[column] for column in key.columns]
+        names = ", ".join(column.name for column in columns)
+        shown = ", ".join(
+            words_of(column.type, value) for column, value in zip(columns, values, strict=True)
+        )
+        parent = self._parents.get(key.parent)
+        there = "the table that it refers to" if parent is None else f"table {parent!r}"
+        return f"{where}: ({names}) = ({shown}) is not in {there}"
+
+    # ------------------------------------------------------------ computed (2 and 6)
 
     def _check(self, check: Check) -> None:
         holds = condition_of(self._newest, check)
         where = f"check {check.name!r}"
-        self._each_row(
-            6, check.element_id, check.columns, holds, partial(explain_violation, holds), where
-        )
+        why = partial(explain_violation, holds)
+        condition = write_condition(self._newest, check, self._value_in_sql)
+        broken = "" if condition is None else f"NOT {condition}"
+        self._each_row(6, check.element_id, check.columns, holds, why, where, broken)
+
+    def _value_in_sql(self, element_id: int) -> str:
+        name = column_name(element_id)
+        return f"t.{name}" if name in self._physical else "NULL"
 
     def _derived(self, column: Column) -> None:
         """Check condition 2 of a column that follows from others: it has what its expression
@@ -414,24 +447,48 @@ class TableCheck:
         compute: Callable[[Image], object],
         why: Callable[[Image], str],
         where: str,
+        broken: str = "",
     ) -> None:
-        """Add a finding for each row of which `why` says something, and what `compute` raises."""
-        for key, image in self._images(columns):
+        """Add a finding for each row of which `why` says something, and what `compute` raises.
+        `broken`: SQL that is true for all such rows `t`, where there is any; else a function of SQL
+        asks `why`."""
+        if not self._physical:
+            return
+        broken = broken or self._install_look(element, columns, why)
+        for key, image in self._images(columns, broken):
             words = why(image)
             if words:
                 self._found.note_raised(compute, image)
                 self._found.add(condition, element, key, f"{where}: {words}")
 
-    def _images(self, columns: Sequence[int]) -> Iterator[tuple[Key, dict[int, Any]]]:
-        """Yield key and some columns of every row, for what is done with them beside the log."""
+    def _install_look(
+        self, element: int, columns: Sequence[int], why: Callable[[Image], str]
+    ) -> str:
+        """Give the connection a function that says of a row whether `why` does, and return its
+        call: rows of which there is nothing to say are never made in Python. One of more columns
+        than a function takes is asked of each."""
+        there = element_ids(self._physical)
+        ids = tuple(e for e in dict.fromkeys(columns) if e in there)
+        if len(ids) > FUNCTION_COLUMNS_MAX:
+            return "1"
+
+        def look(*values: Any) -> int:
+            return int(bool(why(dict(zip(ids, values, strict=True)))))
+
+        name = f"broken{int(self._newest.table_id)}_{int(element)}"
+        self._connection.create_scalar_function(name, look, numargs=len(ids), deterministic=True)
+        return f"{name}({', '.join(f't.{column_name(e)}' for e in ids)})"
+
+    def _images(self, columns: Sequence[int], where: str) -> Iterator[tuple[Key, dict[int, Any]]]:
+        """Yield key and some columns of every row `t` that `where` selects, in order of keys."""
         there = element_ids(self._physical)
         ids = tuple(e for e in dict.fromkeys((*self._newest.primary_key, *columns)) if e in there)
-        if not ids:
-            return
-        shown = ", ".join(column_name(e) for e in ids)
-        order = ", ".join(self._keys)
+        shown = ", ".join(f"t.{column_name(e)}" for e in ids)
+        order = ", ".join(f"t.{name}" for name in self._keys)
         width = len(self._keys)
-        for row in self._connection.execute(f"SELECT {shown} FROM {self._table} ORDER BY {order}"):
+        for row in self._connection.execute(
+            f"SELECT {shown} FROM {self._table} AS t WHERE {where} ORDER BY {order}"
+        ):
             yield row[:width], dict(zip(ids, row, strict=True))
 
     # ------------------------------------------------------------ left-overs (3 and 7)
