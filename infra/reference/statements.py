@@ -63,7 +63,9 @@ PLANNED: Final = (
     "ALTER SEQUENCE tickets RENAME TO tallies",
 )
 REFUSED: Final = (
-    "CREATE INDEX i ON flights (gate DESC)",
+    "CREATE INDEX i ON flights (gate gin_trgm_ops)",
+    "CREATE EXTENSION postgis",
+    "CREATE SCHEMA other",
     "CREATE INDEX i ON flights USING gin (gate)",
     "CREATE TEMPORARY TABLE t (id integer)",
     "CREATE TABLE t AS SELECT 1",

@@ -4,6 +4,7 @@ name, on different replicants."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -58,30 +59,33 @@ def replays(scene: SqlScene, work: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("level", SEEING_OWN)
-def test_duplicate_keys_inside_a_transaction_fail_at_commit(level: Level, scene: Make) -> None:
-    """`insert 1` three times beside a committed 1: all four are seen; COMMIT is refused (T3)."""
+def test_duplicate_keys_inside_a_transaction_are_told_at_their_statement(
+    level: Level, scene: Make
+) -> None:
+    """`insert 1` beside a committed 1: refused at once, as in PostgreSQL, where the node's own rows
+    prove it. (Comdb2 shows four rows, and refuses COMMIT: so it is at `default`.)"""
     stands = scene(level)
     stands.ask("r1", "create table q (id bigint primary key, q int unique)")
     stands.ask("r1", "insert into q values (1, 1)")
     one = stands.session("r2").begin()
+    one.ask("savepoint s")
     for key in (2, 3, 4):
-        assert one.ask(f"insert into q values ({key}, 1)").tag == "INSERT 0 1"
-    assert one.ask("select q from q").rows == [(1,)] * 4
-    assert code_of(one.commit) == "23505"
-    assert stands.ask("r1", "select q from q") == [(1,)]
+        assert code_of(partial(one.ask, f"insert into q values ({key}, 1)")) == "23505"
+        one.ask("rollback to s")
+    one.ask("insert into q values (5, 5)")
+    one.commit()
+    assert sorted(stands.ask("r1", "select q from q")) == [(1,), (5,)]
 
 
-@pytest.mark.parametrize("level", SEEING_OWN)
+@pytest.mark.parametrize("level", [Level.DEFAULT])
 def test_16_constraint_heals_before_commit(level: Level, scene: Make) -> None:
-    """`insert 1`, seen twice; one of them becomes 2; COMMIT succeeds."""
+    """`insert 1` beside a 1 that becomes 2; COMMIT succeeds."""
     stands = scene(level)
     stands.ask("r1", "create table q (id bigint primary key, q int unique)")
     stands.ask("r1", "insert into q values (1, 1)")
     one = stands.session("r2").begin()
     one.ask("insert into q values (2, 1)")
-    assert one.ask("select q from q").rows == [(1,), (1,)]
     assert one.ask("update q set q = 2 where id = 1").tag == "UPDATE 1"
-    assert sorted(one.ask("select q from q").rows) == [(1,), (2,)]
     one.commit()
     assert sorted(stands.ask("r1", "select q from q")) == [(1,), (2,)]
 

@@ -103,6 +103,11 @@ def additions() -> Iterator[Change]:
         replacing = f"ALTER TABLE t DROP COLUMN c, ADD COLUMN d {kind}"
         values = COLUMNS[kind]
         yield changed(replacing, with_c(kind), domain={"c": values, "d": values})
+        for former in COLUMNS:  # under the same name
+            again = f"ALTER TABLE t DROP COLUMN c, ADD COLUMN c {kind}"
+            both = tuple(value for value in COLUMNS[former] if value in values)
+            name = f"{again}, which was {former}"
+            yield changed(again, with_c(former), name=name, domain={"c": both})
 
 
 def removals() -> Iterator[Change]:
@@ -341,6 +346,7 @@ COMBINED: Final = [
         ("DROP CONSTRAINT k, ADD CONSTRAINT u UNIQUE (a)", (CHECK,), {"a": (0, 2)}, True),
         ("ADD CONSTRAINT u UNIQUE (a), ADD CONSTRAINT k CHECK (a <> 1)", (), A3, True),
         ("ALTER COLUMN a SET NOT NULL, ADD CONSTRAINT u UNIQUE (a)", (), NULLS, True),
+        ("ALTER COLUMN a TYPE bigint, ALTER COLUMN a SET NOT NULL", (), NULLS, True),
     ]
 ]
 ADDITIONS: Final = list(additions())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from typing import Any, Final
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import EXPRESSION, Check, Column, ForeignKey, Index, OnChange
 from leasehold.values.oids import VARIABLE, WireType, oid_of, size_of, type_of_oid
 from leasehold.values.text_io import to_text
-from leasehold.values.types import Type, element_of
+from leasehold.values.types import TIMESTAMPS, Type, element_of
 
 WRITTEN: Final[Mapping[str, str]] = {
     "varchar": "character varying",
@@ -42,7 +43,15 @@ _ALONE: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """A constant, a column, a call, any of them with a cast; CASE."""
-_BARE: Final = frozenset({"smallint", "integer", "boolean"})
+_NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "numeric", "double precision"})
+_PLAIN_NUMBER: Final = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
+_PARENTHESES: Final = re.compile(
+    r"""[()]|[eE]'(?:[^'\\]|\\.|'')*+'|'(?:[^']|'')*+'|"(?:[^"]|"")*+\""""
+)
+"""One, or a text or a name in quotes."""
+_INT4: Final = 1 << 31
+_INT8: Final = 1 << 63
+_WORDS: Final = frozenset({"current_timestamp", "current_date", "localtimestamp"})
 _RESERVED: Final = frozenset(
     {
         *("all", "and", "any", "array", "as", "asc", "both", "case", "cast", "check", "collate"),
@@ -106,7 +115,8 @@ def default_text(column: Column) -> str | None:
     if column.generated and column.derived is not None:
         return column.derived.expression
     if column.default_expression:
-        return column.default_expression
+        said = column.default_expression
+        return said.upper() if said in _WORDS else said
     if column.default is None:
         return None
     return literal(column.type, column.default)
@@ -118,17 +128,30 @@ def shown_default(column: Column) -> str | None:
 
 
 def literal(kind: Type, value: Any) -> str:
+    """Return a constant as PostgreSQL shows one that was said as plainly as can be: a number that
+    it would read as an integer or a numeric is of that type, whatever the column's is."""
     text = to_text(kind, value)
-    if kind.name in _BARE and not text.startswith("-"):
+    if kind.name in _NUMBERS and _PLAIN_NUMBER.fullmatch(text):
+        whole = "." not in text
+        if whole and -_INT4 <= int(text) < _INT4:
+            kind = Type("integer")
+        else:
+            kind = Type("bigint" if whole and -_INT8 <= int(text) < _INT8 else "numeric")
+        if not text.startswith("-") and (kind.name == "integer" or not whole):
+            return text
+    elif kind.name == "boolean":
         return text
-    return "'" + text.replace("'", "''") + "'::" + type_text(kind)
+    written = "bpchar" if kind.name == "char" else type_text(kind)
+    return "'" + text.replace("'", "''") + "'::" + written
 
 
 def index_text(table: Descriptor, index: Index | None, name: str, *, pretty: bool = False) -> str:
     """Return CREATE INDEX …; `index` None: of the primary key. `pretty`: without what can be left
     out."""
     unique = "UNIQUE " if index is None or index.unique else ""
-    keys = ", ".join(index_keys(table, index))
+    orders = () if index is None else index.orders
+    parts = zip_longest(index_keys(table, index), orders, fillvalue="")
+    keys = ", ".join(f"{key} {order}".rstrip() for key, order in parts)
     schema = "" if pretty else "public."
     text = (
         f"CREATE {unique}INDEX {quoted(name)} ON {schema}{quoted(table.name)} USING btree ({keys})"
@@ -176,8 +199,27 @@ def index_names(table: Descriptor, index: Index | None) -> list[str]:
 
 
 def parenthesize(expression: str) -> str:
-    """Return an expression as PostgreSQL shows it by itself: operators in parentheses."""
+    """Return an expression as PostgreSQL shows it by itself: operators in parentheses, once."""
+    expression = without_parentheses(expression)
     return expression if _ALONE.fullmatch(expression) else f"({expression})"
+
+
+def without_parentheses(expression: str) -> str:
+    """Return an expression without those that stand around all of it."""
+    while expression.startswith("(") and _closing(expression) == len(expression) - 1:
+        expression = expression[1:-1].strip()
+    return expression
+
+
+def _closing(expression: str) -> int:
+    """Return where the parenthesis is closed that an expression begins with. Quotes hide what is
+    within them."""
+    depth = 0
+    for found in _PARENTHESES.finditer(expression):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if not depth:
+            return found.start()
+    return -1
 
 
 def _function_of(expression: str) -> str:
@@ -186,7 +228,7 @@ def _function_of(expression: str) -> str:
 
 
 def check_text(check: Check) -> str:
-    return f"CHECK ({check.expression})"
+    return f"CHECK ({without_parentheses(check.expression)})"
 
 
 def unique_text(table: Descriptor, index: Index) -> str:
@@ -222,6 +264,9 @@ def _expression(text: str) -> str:
 
 def _with_modifier(name: str, modifier: int | None) -> str:
     written = WRITTEN.get(name, name)
+    if name in TIMESTAMPS and modifier is not None and modifier >= 0:
+        first, rest = written.split(" ", 1)
+        return f"{first}({modifier}) {rest}"
     if modifier is None or modifier < _HEADER:
         return written
     size = modifier - _HEADER

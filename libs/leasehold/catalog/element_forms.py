@@ -106,6 +106,7 @@ INDEX_FORM: Final = WireForm(
     Field("included", "", *AS_LIST),
     Field("mentioned", "", *AS_LIST),
     sparse("implied"),
+    sparse("orders", "", *AS_LIST),
 )
 CHECK_FORM: Final = WireForm(
     Check,

@@ -185,6 +185,9 @@ class Index:
     Uniqueness is a constraint with states of its own: `unique_enforced` is write-only, `unique` is
     public. `constraint`: made by UNIQUE of a table, so it is dropped as a constraint. `implied`:
     there for a foreign key alone, and shown to nobody, since PostgreSQL makes none.
+
+    `orders`: what is said behind each column of the key (`DESC NULLS LAST`, an operator class), ()
+    = of none anything. Entries are in ascending order whatever it says, and read from either end.
     """
 
     element_id: int
@@ -200,6 +203,7 @@ class Index:
     included: tuple[int, ...] = ()
     mentioned: tuple[int, ...] = ()
     implied: bool = False
+    orders: tuple[str, ...] = ()
 
     @property
     def over(self) -> frozenset[int]:

@@ -6,14 +6,15 @@ that will give it is planned (D9): else two jobs could end with one name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import Edit, Kind
 from leasehold.catalog.elements import ForeignKey, Index
 from leasehold.catalog.job import Job
-from leasehold.catalog.object_names import object_name
+from leasehold.catalog.object_names import PRIMARY_KEY_LABEL, free_object_name, object_name
+from leasehold.model.errors import DuplicateConstraint, DuplicateObject
 
 
 def find_references(catalog: Catalog, table_id: int) -> tuple[tuple[Descriptor, ForeignKey], ...]:
@@ -44,6 +45,7 @@ def _names_in(job: Job, kind: Kind) -> Iterator[str]:
         elif edit.kind is kind:
             yield from (str(body["name"]) for body in bodies)
         elif kind is Kind.INDEX:  # of a table that the job will make
+            yield from (str(body["key_name"]) for body in bodies if body.get("key_name"))
             made = (index for body in bodies for index in body.get("indexes", ()))
             yield from (str(index["name"]) for index in made if not index.get("implied"))
 
@@ -83,3 +85,19 @@ def constraint_names(table: Descriptor) -> set[str]:
     names |= {key.name for key in table.foreign_keys}
     names |= {index.name for index in named_indexes(table)}
     return names | {table.key_constraint}
+
+
+def key_object_name(table: Descriptor, said: str | None, taken: Collection[str]) -> str:
+    """Return the name of a primary key that a statement calls `said`; None: a free one. `taken` are
+    names of relations. Raises DuplicateObject, DuplicateConstraint for one that is taken."""
+    if said is None:
+        return free_object_name(table.name, "", PRIMARY_KEY_LABEL, taken)
+    if said in taken or said == table.name:
+        raise DuplicateObject(f"relation {said!r} already exists", constraint=said)
+    if said in {c.name for c in table.checks} | {key.name for key in table.foreign_keys}:
+        raise DuplicateConstraint(
+            f"constraint {said!r} for relation {table.name!r} already exists",
+            table=table.name,
+            constraint=said,
+        )
+    return said

@@ -13,7 +13,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.events.version_diff import column_words
 from leasehold.values.storage import to_json
-from leasehold.values.types import INTEGER_BITS, Type
+from leasehold.values.types import INTEGER_BITS, TIMESTAMPS, Type
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _CLOCK: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?"
@@ -68,6 +68,6 @@ def _form(kind: Type) -> dict[str, Any]:
         limit = 1 << INTEGER_BITS[kind.name] - 1
         return {"type": "integer", "minimum": -limit, "maximum": limit - 1}
     form = dict(_FORMS[kind.name])
-    if kind.length is not None:
+    if kind.length is not None and kind.name not in TIMESTAMPS:
         form["maxLength"] = kind.length
     return form

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from leasehold.model.errors import QueryCanceled
 from leasehold.sql.session_settings import WAIT_FOR_LSN, setting_named
 from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.sql.syntax.session_statements import (
@@ -17,6 +18,7 @@ from leasehold.sql.syntax.session_statements import (
     RollbackTo,
     Savepoint,
     Set,
+    SetConstraints,
     SetModes,
 )
 from leasehold.sql_session.prepared import Answer
@@ -44,6 +46,7 @@ class BlockCommands:
             RollbackTo: self._roll_back_to,
             Release: self._release,
             SetModes: self.set_modes,
+            SetConstraints: self._set_constraints,
         }
 
     # ------------------------------------------------------------ its begin
@@ -175,6 +178,19 @@ class BlockCommands:
             self._transactions.block_lsn = maker.choose_lsn(isolation, block.as_of)
         self._show_modes()
         return Answer("SET")
+
+    def _set_constraints(self, said: SetConstraints) -> Answer:
+        if self._state.is_idle:
+            words = "SET CONSTRAINTS can only be used in transaction blocks"
+            self._settings.warn("25P01", words)
+        self._state.running.check_may_block()
+        transaction = self._transactions.transaction()
+        transaction.check_deferred(said.names, self._look, immediate=not said.deferred)
+        return Answer("SET CONSTRAINTS")
+
+    def _look(self) -> None:
+        if self._state.running.stopped():
+            raise QueryCanceled("SET CONSTRAINTS was ended")
 
     def set_as_of(self, said: Set) -> Answer:
         """Run SET leasehold.as_of inside a block, which is SET TRANSACTION AS OF as well."""

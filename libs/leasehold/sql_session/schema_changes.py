@@ -37,13 +37,16 @@ from leasehold.sql.syntax.statements import (
     AlterIdentity,
     AlterSequence,
     AlterTable,
+    Comment,
     CreateIndex,
     CreateSequence,
     CreateTable,
+    DropAbsent,
     DropIndex,
     DropSequence,
     DropTable,
     Explain,
+    MakeBuiltIn,
     OwnSequence,
     RenameIndex,
     RenameSequence,
@@ -70,6 +73,7 @@ _TAGS: Final[dict[type, str]] = {
     OwnSequence: "ALTER SEQUENCE",
     RenameSequence: "ALTER SEQUENCE",
     AlterSequence: "ALTER SEQUENCE",
+    Comment: "COMMENT",
 }
 CANCELLED: Final = "57014"
 FAILED: Final = "55000"
@@ -89,7 +93,11 @@ def tag_of(statement: SchemaStatement) -> str:
     if statement.explains:
         return "EXPLAIN"
     change = statement.change
-    return change.tag if isinstance(change, RoleStatement) else _TAGS[type(change)]
+    if isinstance(change, RoleStatement | DropAbsent):
+        return change.tag
+    if isinstance(change, MakeBuiltIn):
+        return f"CREATE {change.kind.upper()}"
+    return _TAGS[type(change)]
 
 
 def submit_change(

@@ -52,6 +52,8 @@ from leasehold.sql.functions.system.session import AsksAs, caller_of, drawing, r
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
+from leasehold.sql_session.constraint_check import Claim, ConstraintCheck
+from leasehold.sql_session.deferred_check import DeferredCheck, check_deferrable
 from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.statement_log import StatementLog
 from leasehold.transaction.isolation import Isolation
@@ -105,6 +107,11 @@ class ReplayableTransaction:
         self._pending = self._writes.pending
         self.log = StatementLog(isolation, context, self._pending, reads.budget)
         self.sequence_values = sequence_values
+        self._constraints = ConstraintCheck(
+            self._pending,
+            reads.budget,
+            self._writes.seen.reads if isolation.verifies_reads else None,
+        )
         self._check_may_block = check_may_block
         self._privileges = privileges or PrivilegeCheck()
         self._asks_as: AsksAs | None = None
@@ -357,6 +364,7 @@ class ReplayableTransaction:
             raise RequestTooLarge(
                 f"a transaction writes at most {OPERATIONS_MAX} rows: COMMIT more often"
             )
+        claims = self._check_constraints(descriptor, written, snapshot)
         mark = self._pending.mark() if len(written.writes) > 1 else None
         try:
             with self._reads.within(snapshot):
@@ -365,9 +373,20 @@ class ReplayableTransaction:
             if mark is not None:
                 self._pending.back_to(mark)
             raise
+        self._constraints.remember(descriptor, claims)
         if computed is not None and written.writes:
             self.log.compute_at_commit(descriptor, written, computed.values(asked.values))
         return written
+
+    def _check_constraints(
+        self, descriptor: Descriptor, written: Written, snapshot: Seen
+    ) -> Sequence[Claim]:
+        """Check what others than this statement alone have to be told before COMMIT (T3): in a
+        block, and behind another statement. At a level of one moment, too, by what is newest; not
+        where own writes are not seen, which is Comdb2's way, to the end."""
+        if not (self._block or self.has_written) or not self.isolation.own_writes:
+            return ()
+        return self._constraints.check(descriptor, written.writes, snapshot.now)
 
     def check_may_run(self, text: str, types: Types) -> None:
         """Check that a statement may run, of which the rows come later. Raises
@@ -423,6 +442,20 @@ class ReplayableTransaction:
         if asked.restarts and not restarted:
             notices.append(NOTHING_TO_RESTART)
         return notices
+
+    def check_deferred(
+        self, names: Sequence[str], look: Callable[[], None], *, immediate: bool
+    ) -> None:
+        """Check that the foreign keys `names` (() = all) are there; `immediate`: and that what was
+        written keeps them. `look` is called for each row, and may end it. Raises UnknownObject,
+        WrongObject, ForeignKeyViolation."""
+        with self._coherently(self._reads.snapshot) as snapshot:
+            assert isinstance(snapshot, Seen), "on a store of this process"
+            now = snapshot.now
+            tables = self._tables(now)
+            check_deferrable(names, tables, immediate=immediate)
+            if immediate and self._pending.rows:
+                DeferredCheck(self._pending, now, tables, names).run(look)
 
     def change(self, text: str, *, of_new_alone: bool = False) -> list[Told]:
         """Run a schema change, which is committed with the rows; return what is told.

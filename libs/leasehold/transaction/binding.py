@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Column
+from leasehold.catalog.elements import Check, Column, Index
 from leasehold.catalog.states import DELETED, WRITTEN
 from leasehold.model.errors import (
     CheckViolation,
@@ -22,9 +22,12 @@ from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.model.records.requests import Expression
 from leasehold.rows.check_constraints import condition_of
-from leasehold.rows.index_entries import exact_entry
+from leasehold.rows.index_entries import EntryOf, exact_entry
 from leasehold.sql.expressions.expression import arguments, compile_expression
 from leasehold.values.storage import to_storage
+
+_Checks: TypeAlias = tuple[tuple[Check, Callable[[Image], bool]], ...]
+_Computed: TypeAlias = tuple[tuple[Index, EntryOf], ...]
 
 
 def _named(column: Column, error: Refused) -> Refused:
@@ -64,6 +67,9 @@ class Binding:
             for i in descriptor.indexes
             if i.computed and i.state in DELETED
         )
+        shown = descriptor.public_ids
+        self._shown_checks = tuple(c for c in self._checks if shown.issuperset(c[0].columns))
+        self._shown_computed = tuple(i for i in self._computed if shown.issuperset(i[0].over))
         self._not_null = tuple(
             (c.element_id, c.name, not c.nullable)
             for c in descriptor.written
@@ -218,7 +224,17 @@ class Binding:
                 continue
             if relied_on or before is None or before.get(element_id) is not None:
                 raise self._null(name)
-        for check, holds in self._checks:
+        self._check_conditions(self._checks, before, image)
+        self._check_computed(self._computed, before, image)
+
+    def check_shown(self, before: Image | None, image: Image) -> None:
+        """Raises what `check` raises, as far as that rests on columns which every reader has. The
+        images have no others."""
+        self._check_conditions(self._shown_checks, before, image)
+        self._check_computed(self._shown_computed, before, image)
+
+    def _check_conditions(self, checks: _Checks, before: Image | None, image: Image) -> None:
+        for check, holds in checks:
             if before is not None and all(before.get(e) == image.get(e) for e in check.columns):
                 continue
             if not holds(image):
@@ -227,7 +243,9 @@ class Binding:
                     table=self.descriptor.name,
                     constraint=check.name,
                 )
-        for index, entry in self._computed:
+
+    def _check_computed(self, computed: _Computed, before: Image | None, image: Image) -> None:
+        for index, entry in computed:
             if before is not None and all(before.get(e) == image.get(e) for e in index.over):
                 continue
             try:

@@ -8,8 +8,8 @@ its deletes are checked by every foreign key that some version in use of another
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Protocol
 
-from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey
 from leasehold.model.errors import ForeignKeyViolation
@@ -28,12 +28,22 @@ def values_of(image: Image | None, columns: Iterable[int]) -> Key | None:
     return None if None in found else found
 
 
+class Tables(Protocol):
+    """The interface of a catalog, as far as foreign keys are asked of it."""
+
+    def newest(self, table_id: int) -> Descriptor: ...
+
+    def references(self, table_id: int) -> Iterable[tuple[Descriptor, ForeignKey]]:
+        """Return the foreign keys that are enforced and refer to a table, each with its own."""
+        ...
+
+
 class References:
     """The foreign keys of one request: `touched` are its rows as it leaves them."""
 
     def __init__(
         self,
-        catalog: Catalog,
+        catalog: Tables,
         touched: Mapping[Name, Row | None],
         read: RowReader,
         holders: HolderReader,

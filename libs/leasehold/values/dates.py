@@ -5,13 +5,15 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, TypeAlias
 
-from leasehold.model.errors import OutOfRange
+from leasehold.model.errors import MomentOutOfRange, OutOfRange
 
 DAY_US: Final = 86_400_000_000
 AsOf: TypeAlias = int | datetime
 """A moment of the past: an LSN, or a time (with a time zone): the last commit at or before it."""
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_YEAR_2000_US: Final = (date(2000, 1, 1).toordinal() - _EPOCH_DAY) * DAY_US
+_ALL_DIGITS: Final = 6
 _MICROSECOND: Final = timedelta(microseconds=1)
 DAY_LEAST: Final = date.min.toordinal() - _EPOCH_DAY
 DAY_MOST: Final = date.max.toordinal() - _EPOCH_DAY
@@ -23,6 +25,20 @@ def day_of(value: date) -> int:
 
 def date_of(day: int) -> date:
     return date.fromordinal(day + _EPOCH_DAY)
+
+
+def round_second(value: int, digits: int | None) -> int:
+    """Return microseconds with so many digits of a second, None = all. ⚠ As in PostgreSQL a half
+    goes away from 2000."""
+    if digits is None or digits >= _ALL_DIGITS:
+        return value
+    unit: int = 10 ** (_ALL_DIGITS - digits)
+    since = value - _YEAR_2000_US
+    whole = (abs(since) + unit // 2) // unit * unit
+    rounded = _YEAR_2000_US + (whole if since >= 0 else -whole)
+    if not DAY_LEAST <= rounded // DAY_US <= DAY_MOST:
+        raise MomentOutOfRange("timestamp out of range")
+    return rounded
 
 
 def microseconds_of(timestamp: datetime, *, zoned: bool) -> int:

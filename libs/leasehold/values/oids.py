@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from leasehold.values.types import Type, array_of, element_of
+from leasehold.values.types import TIMESTAMPS, Type, array_of, element_of
 
 VARIABLE: Final = -1
 """Size of a type whose values have no fixed size."""
@@ -47,6 +47,7 @@ TYPE_OIDS: Final[Mapping[str, TypeOids]] = {
     "uuid": TypeOids(2950, 2951, 16),
     "jsonb": TypeOids(3802, 3807, VARIABLE),
     "void": TypeOids(2278, 0, 4),
+    "record": TypeOids(2249, 2287, VARIABLE),
     "int2vector": TypeOids(22, 1006, VARIABLE),
     "oidvector": TypeOids(30, 1013, VARIABLE),
     "regproc": TypeOids(24, 1008, 4),
@@ -75,6 +76,8 @@ def size_of(kind: WireType) -> int:
 
 def modifier_of(kind: WireType) -> int:
     """PostgreSQL's atttypmod: -1 without one."""
+    if kind.length is not None and (element_of(kind) or kind).name in TIMESTAMPS:
+        return kind.length
     if kind.length is not None:
         return kind.length + _HEADER
     if kind.precision is not None:

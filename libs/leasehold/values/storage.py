@@ -66,8 +66,8 @@ def _converter(kind: Type) -> Converter:
         "boolean": _boolean,
         "bytea": _bytes,
         "date": _date,
-        "timestamp": lambda value: _timestamp(value, zoned=False),
-        "timestamptz": lambda value: _timestamp(value, zoned=True),
+        "timestamp": lambda value: _timestamp(value, kind, zoned=False),
+        "timestamptz": lambda value: _timestamp(value, kind, zoned=True),
         "uuid": _uuid,
         "jsonb": _jsonb,
         "interval": _interval,
@@ -228,7 +228,7 @@ def _date(value: Any) -> int:
         raise _wrong(value, "date (YYYY-MM-DD)") from error
 
 
-def _timestamp(value: Any, *, zoned: bool) -> int:
+def _timestamp(value: Any, kind: Type, *, zoned: bool) -> int:
     if isinstance(value, str):
         try:
             timestamp = datetime.fromisoformat(value)
@@ -238,7 +238,7 @@ def _timestamp(value: Any, *, zoned: bool) -> int:
         timestamp = value
     else:
         raise _wrong(value, "timestamp")
-    return dates.microseconds_of(timestamp, zoned=zoned)
+    return dates.round_second(dates.microseconds_of(timestamp, zoned=zoned), kind.length)
 
 
 def _uuid(value: Any) -> str:

@@ -14,7 +14,7 @@ from leasehold.values.array_text import array_of_text, text_of_array
 from leasehold.values.arrays import ELEMENTS_MAX, elements_of, stored_form
 from leasehold.values.catalog_types import TEXT_INPUT
 from leasehold.values.date_text import date_of_text, timestamp_of_text
-from leasehold.values.dates import date_of, utc_of
+from leasehold.values.dates import date_of, round_second, utc_of
 from leasehold.values.doubles import Stored, number_of
 from leasehold.values.doubles import stored_form as stored_double
 from leasehold.values.float_text import shortest
@@ -68,7 +68,8 @@ def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
     if name == "date":
         return date_of_text(text)
     if name in ("timestamp", "timestamptz"):
-        return timestamp_of_text(text, zoned=name == "timestamptz", session=zone)
+        found = timestamp_of_text(text, zoned=name == "timestamptz", session=zone)
+        return round_second(found, kind.length)
     if name == "uuid":
         return _uuid(kind, text)
     element = element_of(kind)
@@ -151,7 +152,7 @@ def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
     """Return what a cast to text gives. A boolean is a word; char(n) has lost the blanks that
     backfill it up."""
     match kind.name:
-        case "text" | "varchar" | "char" | "uuid" | "jsonb":
+        case "text" | "varchar" | "char" | "uuid" | "jsonb" | "record":
             return str(value)
         case "boolean":
             return "true" if value else "false"

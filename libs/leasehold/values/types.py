@@ -60,6 +60,9 @@ STORED_AS_THEY_ARE: Final = frozenset(
 _TEXTS: Final = frozenset({"text", "varchar"})
 """Types of text without padding."""
 
+TIMESTAMPS: Final = frozenset({"timestamp", "timestamptz"})
+SECOND_DIGITS: Final = 6
+"""Of a timestamp, where its type says nothing of them."""
 VECTORS: Final = {"int2vector": "smallint", "oidvector": "oid"}
 """Arrays of the system catalog alone: subscripts begin at 0, and blanks stand between elements."""
 TEXT_BYTES_MAX: Final = byte_limits.VALUE
@@ -71,9 +74,9 @@ _MODIFIED: Final = re.compile(r"([^(]*)\(([^()]*)\)")
 @dataclass(frozen=True, slots=True)
 class Type:
     """The type of a column or an expression. `name` is one of KNOWN, `interval`, or one of these
-    and `[]` for an array of it, whose length and precision are the element's. `length` (characters)
-    is only for varchar(n) and char(n), `precision` and `scale` only for numeric(p, s), both or
-    neither."""
+    and `[]` for an array of it, whose length and precision are the element's. `length` is for
+    varchar(n) and char(n), characters, and for timestamps, digits of a second; `precision` and
+    `scale` only for numeric(p, s), both or neither."""
 
     name: str
     length: int | None = None
@@ -117,7 +120,7 @@ def parse_type(text: str) -> Type:
     name = (found[1] if found else whole).strip(BLANKS)
     takes = name == "float"
     name = name if found and takes else SYNONYMS.get(name, name)
-    takes = takes or name in ("varchar", "char", "numeric")
+    takes = takes or name in ("varchar", "char", "numeric", *TIMESTAMPS)
     if (name not in KNOWN and name != "float") or (found and not takes):
         raise FeatureNotSupported(f"type {text!r} is not known; known are: {', '.join(KNOWN)}")
     if found is None:
@@ -144,6 +147,10 @@ def type_with(name: str, modifiers: Sequence[int]) -> Type:
         if not 1 <= modifiers[0] <= TEXT_BYTES_MAX:
             raise InvalidArgument(f"type {name}: the length must be 1 to {TEXT_BYTES_MAX}")
         return Type(name, modifiers[0])
+    if name in TIMESTAMPS and len(modifiers) == 1:
+        if modifiers[0] < 0:
+            raise InvalidArgument(f"{name}: the precision must not be negative")
+        return Type(name, min(modifiers[0], SECOND_DIGITS))
     if name == "float" and len(modifiers) == 1:
         if not 1 <= modifiers[0] <= _DOUBLE_BITS:
             raise InvalidArgument(f"float: the precision must be 1 to {_DOUBLE_BITS} bits")
@@ -168,7 +175,8 @@ def type_from_wire(body: Mapping[str, Any]) -> Type:
 
 def holds_all_of(wide: Type, kind: Type) -> bool:
     """Whether every value of a type is one of the type `wide`, in the same storage form, and shown
-    alike."""
+    alike; and what the narrower one can't hold is refused by it. ⚠ A timestamp is rounded, so a
+    writer who knows the wider type would be told another value than is kept."""
     if kind.name in INTEGER_BITS and wide.name in INTEGER_BITS:
         return INTEGER_BITS[kind.name] <= INTEGER_BITS[wide.name]
     if kind.name in _TEXTS and wide.name in _TEXTS:

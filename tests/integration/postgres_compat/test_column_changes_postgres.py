@@ -334,6 +334,32 @@ STORIES: Final = {
         select * from p order by id
         select conname, contype from pg_constraint where conrelid = 't'::regclass order by 1
     """,
+    "several actions on one column": """
+        create table t (id int primary key, a text default 'x', b int, c varchar(5), d int default 1
+            not null, e int not null, f int unique)
+        insert into t values (1, '7', 3, 'c', 5, 6, 7)
+        alter table t alter a drop default, alter a type int using a::int, alter a set default 1
+        alter table t alter b type bigint, alter b set not null
+        alter table t alter c set not null, alter c type varchar(9), alter c set default 'abcdefg'
+        alter table t alter d set default 'z', alter d type text, alter d drop not null
+        insert into t values (2, default, 5, default, default, 2, 2) returning *
+        insert into t values (3, default, null, 'c', default, 2, 3)
+        insert into t values (3, default, 5, null, default, 2, 3)
+        alter table t drop column d, add column d int not null default 47
+        alter table t add column e int default 9, drop column e
+        alter table t drop column f, add column f text
+        insert into t (id, b, f) values (3, 5, 'f') returning *
+        select * from t order by id
+        alter table t alter f set default 'z', alter f type varchar(9)
+        select * from t order by id
+        select column_name, column_default, is_nullable from information_schema.columns
+            where table_name = 't' order by ordinal_position
+        alter table t add column g int, alter g set default 5, alter g set not null
+        alter table t add column g int default 5, alter g set not null, add check (g > 0)
+        alter table t drop column nothing, add column nothing int
+        alter table t drop column if exists nothing, add column nothing int
+        select * from t order by id
+    """,
     "a required column of a table without rows": """
         create table t (id int primary key)
         alter table t add column owner uuid not null

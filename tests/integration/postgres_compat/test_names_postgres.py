@@ -8,13 +8,14 @@ of both.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 import pytest
 
-from tests.support.postgres.both_servers import Connection, both_servers
+from tests.support.postgres.both_servers import both_servers
 from tests.support.postgres.client_server import Server
+from tests.support.postgres.stories import check_story, drop_tables
 
 pytestmark = pytest.mark.integration
 
@@ -158,44 +159,9 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
         yield made
 
 
-def statements_of(story: str) -> list[str]:
-    """One a line; a line that begins further in goes on with the one before."""
-    found: list[str] = []
-    for line in story.strip("\n").splitlines():
-        if line.startswith(" " * 10):
-            found[-1] += " " + line.strip()
-        elif line.strip():
-            found.append(line.strip())
-    return found
-
-
-def told(connection: Connection, text: str) -> Any:
-    """Its rows, its tag, or its SQLSTATE with the constraint that it names."""
-    try:
-        cursor = connection.execute(text.encode())
-    except psycopg.Error as error:
-        broken = str(error.sqlstate).startswith("23")
-        return error.sqlstate, error.diag.constraint_name if broken else None
-    return cursor.fetchall() if cursor.description else cursor.statusmessage
-
-
-def drop_tables(connection: Connection) -> None:
-    named = "select tablename from pg_tables where schemaname = 'public' order by 1"
-    for (name,) in connection.execute(named).fetchall():
-        connection.execute(f'drop table "{name}" cascade'.encode())
-
-
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
 def test_names_are_postgresqls(servers: tuple[Server, Server], story: str) -> None:
-    ours, theirs = servers
-    with ours.psycopg(autocommit=True) as one, theirs.psycopg(autocommit=True) as other:
-        try:
-            for text in statements_of(story):
-                assert (text, told(one, text)) == (text, told(other, text))
-        finally:
-            for each in (one, other):
-                each.execute("rollback")
-                drop_tables(each)
+    check_story(servers, story)
 
 
 def test_a_duplicate_is_told_in_postgresqls_words(servers: tuple[Server, Server]) -> None:

@@ -72,6 +72,16 @@ ENDS: list[tuple[tuple[Action, ...], Callable[[Descriptor], Any], Any]] = [
         lambda t: (t.column("a").type, t.column("a").default),
         (TEXT, "x"),
     ),
+    (
+        (SetNotNull("a"), SetDefault("a", "5"), AlterType("a", Type("bigint"))),
+        lambda t: (t.column("a").type, t.column("a").nullable, t.column("a").default),
+        (Type("bigint"), False, 5),
+    ),
+    (
+        (add_column("a", "text"), DropColumn("a")),
+        lambda t: (t.column("a").type, t.column("a").default, len(t.columns)),
+        (TEXT, None, 3),
+    ),
 ]
 
 
@@ -91,7 +101,8 @@ def test_the_last_word_counts(
 REFUSED: list[tuple[tuple[Action, ...], str]] = [
     ((add_column("c"), add_column("c")), "42701"),
     ((DropColumn("a"), DropColumn("a")), "42703"),
-    ((DropColumn("a"), add_column("a", "text")), "0A000"),
+    ((DropColumn("a"), add_column("a", "text"), add_unique("a")), "0A000"),
+    ((DropColumn("a"), add_column("a", "text"), SetNotNull("a")), "0A000"),
     ((DropColumn("a"), SetDefault("a", "1")), "42703"),
     ((DropColumn("a"), add_check("a > 0")), "42703"),
     ((add_unique("a"), DropColumn("a")), "2BP01"),

@@ -78,9 +78,10 @@ def test_an_empty_table_and_refusals(one: SqlClient, database: DevDatabase) -> N
     one.ask("truncate h")
     assert one.code("alter table h add primary key (a), add primary key (b)") == "42P16"
     assert one.code("alter table h add primary key (a), add column c int") == "0A000"
-    assert one.code("alter table h add constraint k primary key (a)") == "0A000"
     assert one.code("alter table h add primary key (c)") == "42703"
-    one.ask("alter table h add primary key (a, b)")
+    assert one.code("alter table h add constraint h primary key (a)") == "42P07"
+    one.ask("alter table h add constraint k primary key (a, b)")
+    assert one.ask("select conname from pg_constraint where conrelid = 'h'::regclass") == [("k",)]
     assert keyed(database) == ("a", "b")
     assert one.code("alter table h add primary key (a)") == "42P16"
     one.ask("insert into h values (1, 'x'), (1, 'y')")

@@ -7,8 +7,9 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any, Final
 
-from leasehold.model.errors import MalformedRequest
+from leasehold.model.errors import MalformedRequest, Refused
 from leasehold.model.keys import INTEGER_LEAST, INTEGER_MOST
+from leasehold.values.jsonb import text_of
 from leasehold.values.numeric import has_room
 
 NAME_CHARACTERS_MAX: Final = 256
@@ -36,6 +37,22 @@ def check_storable(value: Any, where: str, field: str, name: Any) -> None:
         wanted = "text, a number, true, false, bytes or null"
     position = f"{where}{field}" if name is None else f"{where}{field}.{show_name(name)}"
     raise unexpected_value(position, wanted, value)
+
+
+def storable(value: Any, where: str, field: str, name: Any) -> Any:
+    """Return what stands for a value: the value itself, a number of more than 64 bits exactly, an
+    object or an array as the text of its JSON. Raises MalformedRequest as `check_storable`."""
+    kind = type(value)
+    if kind is dict or kind is list:
+        try:
+            return text_of(value)
+        except Refused as error:
+            position = f"{where}{field}" if name is None else f"{where}{field}.{show_name(name)}"
+            raise MalformedRequest(f"'{position}': {error.message}", field=position) from error
+    if kind is int and not INTEGER_LEAST <= value <= INTEGER_MOST:
+        value = Decimal(value)
+    check_storable(value, where, field, name)
+    return value
 
 
 def check_name(value: Any, where: str, field: str) -> str:

@@ -27,6 +27,7 @@ from leasehold.adapters.codec.request_checks import (
     describe_value,
     refuse_unknown,
     show_name,
+    storable,
     unexpected_value,
 )
 from leasehold.catalog.descriptor import LOCKS_MAX
@@ -109,7 +110,8 @@ def decode_request_in_slices(
         fields = yield from read_fields_in_slices(content_type, data)
         yield
         operations: tuple[Operation, ...] | None = None
-        if "transaction" in fields and "table" not in fields:
+        # A field that it does not know is said first, as of a request that is read as a whole.
+        if "transaction" in fields and fields.keys() <= _FIELDS["transaction"]:
             operations = yield from _transaction_in_slices(fields["transaction"])
         return _request(fields, operations)
     except (MalformedRequest, RequestTooLarge) as error:
@@ -278,10 +280,11 @@ def _many(fields: dict[Any, Any], where: str) -> Iterator[Operation]:
             raise unexpected_value(
                 f"{where}rows[{number}]", f"an array of {len(columns)} values", row
             )
-        for name, value in zip(columns, row, strict=True):
-            check_storable(value, where, "rows", name)
+        values = {
+            name: storable(value, where, "rows", name)
+            for name, value in zip(columns, row, strict=True)
+        }
         key = {} if keys is None else _key(keys[number], where, OperationKind.INSERT)
-        values = dict(zip(columns, row, strict=True))
         yield Operation(OperationKind.INSERT, table, key, values, None, version, arbiters)
 
 
@@ -360,15 +363,16 @@ def _key(value: Any, where: str, kind: OperationKind) -> Any:
 
 
 def _values(values: dict[Any, Any], where: str) -> Mapping[str, Any]:
-    computed: dict[str, Expression] | None = None
+    others: dict[str, Any] = {}
     for name, value in values.items():
         check_name(name, where, "values")
-        if type(value) is dict:
-            computed = computed or {}
-            computed[name] = _expression(value, f"{where}values.{show_name(name)}")
-        else:
-            check_storable(value, where, "values", name)
-    return values if computed is None else {**values, **computed}
+        if type(value) is dict and "expr" in value:
+            others[name] = _expression(value, f"{where}values.{show_name(name)}")
+            continue
+        found = storable(value, where, "values", name)
+        if found is not value:
+            others[name] = found
+    return {**values, **others} if others else values
 
 
 def _expression(fields: dict[Any, Any], where: str) -> Expression:

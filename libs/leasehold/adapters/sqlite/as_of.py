@@ -55,6 +55,11 @@ class SqlitePast(Closing):
         return self._snapshot.connection
 
     @property
+    def now(self) -> SqliteSnapshot:
+        """The snapshot that this one is in."""
+        return self._snapshot
+
+    @property
     def access(self) -> Access:
         """Return who may do what now: who may read is not asked of the past."""
         return self._snapshot.access

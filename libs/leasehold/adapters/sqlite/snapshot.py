@@ -211,6 +211,11 @@ class SqliteSnapshot:
         return self._readers.catalog(self._count, self.connection)
 
     @property
+    def now(self) -> Self:
+        """The same: what is newest."""
+        return self
+
+    @property
     def access(self) -> Access:
         """Return who may do what, as of this snapshot."""
         return self.catalog.access

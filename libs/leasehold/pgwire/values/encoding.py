@@ -106,7 +106,7 @@ def _boolean_text(value: int) -> bytes:
 
 _INTEGERS: Final = frozenset({"smallint", "integer", "bigint", "oid"})
 _AS_THEY_ARE: Final = frozenset(
-    {*_INTEGERS, "text", "varchar", "name", '"char"', "uuid", "json", "jsonb", "void"}
+    {*_INTEGERS, "text", "varchar", "name", '"char"', "uuid", "json", "jsonb", "void", "record"}
 )
 
 
@@ -121,6 +121,16 @@ def _interval(span: Span) -> bytes:
 
 def _bytes(value: bytes) -> bytes:
     return _LENGTH.pack(len(value)) + value
+
+
+def _record(value: str) -> bytes:
+    """Return a record of a bigint and an integer, which is the only kind there is."""
+    kinds = (("bigint", _BIG, 8), ("integer", _INTEGER, 4))
+    fields = [_LENGTH.pack(len(kinds))]
+    for part, (kind, packed, size) in zip(value[1:-1].split(","), kinds, strict=True):
+        fields.append(_LENGTH.pack(oid_of(Type(kind))))
+        fields.append(packed.pack(size, int(part)) if part else _LENGTH.pack(-1))
+    return _bytes(b"".join(fields))
 
 
 _BINARIES: Final[Mapping[str, Encoder]] = {
@@ -141,6 +151,7 @@ _BINARIES: Final[Mapping[str, Encoder]] = {
     "numeric": lambda value: _bytes(numeric_binary(value)),
     "interval": lambda value: _interval(span_of(value)),
     "void": lambda value: b"\0\0\0\0",
+    "record": _record,
 }
 
 

@@ -74,6 +74,8 @@ from leasehold.sql.syntax.statements import (
     ValidateConstraint,
 )
 
+_FIRST: Final = (DropColumn, DropConstraint, DropNotNull, DropIdentity, DropExpression)
+
 
 def read_actions(
     draft: TableDraft, actions: Sequence[Action], gone: frozenset[tuple[int, int]] = frozenset()
@@ -86,11 +88,26 @@ def read_actions(
     draft.going = {action.name for action in actions if isinstance(action, DropColumn)}
     free_names(draft, {action.name for action in actions if isinstance(action, DropConstraint)})
     kind = "alter table"
-    for action in actions:
+    for action in _in_order(actions, draft.going):
         own_kind, read = _READERS[type(action)]
         kind = "alter table" if draft.words else own_kind
         read(draft, action)
     return kind
+
+
+def _in_order(actions: Sequence[Action], going: set[str]) -> Sequence[Action]:
+    """Return the actions as they stand; where that makes a difference (another type, a column under
+    the name of one that goes) in PostgreSQL's order: what goes, types, all else."""
+    again = any(isinstance(a, AddColumn) and a.column.name in going for a in actions)
+    if not again and not any(isinstance(action, AlterType) for action in actions):
+        return actions
+    return sorted(actions, key=_pass)
+
+
+def _pass(action: Action) -> int:
+    if isinstance(action, SetDefault) and action.value is None:
+        return 0
+    return 0 if isinstance(action, _FIRST) else 1 if isinstance(action, AlterType) else 2
 
 
 def _rename_table(draft: TableDraft, action: RenameTable) -> None:

@@ -67,13 +67,9 @@ def add_column(draft: TableDraft, action: AddColumn) -> None:
             )
         draft.notices.append(f"column {definition.name!r} exists already, nothing was done")
         return
+    waits = 0
     if definition.name in table.by_name:
-        # Else a version could show both.
-        raise FeatureNotSupported(
-            f"column {definition.name!r} is dropped by the same statement: add the new one by"
-            " a statement of its own",
-            **named,
-        )
+        waits = _wait_for_former(draft, definition)
     if len(table.columns) + len(draft.paths) >= COLUMNS_MAX:
         raise OutOfRange(
             f"table {table.name!r} has {COLUMNS_MAX} columns, the most allowed", **named
@@ -88,17 +84,42 @@ def add_column(draft: TableDraft, action: AddColumn) -> None:
             column = replace(column, moment=draft.context, moment_zone=definition.zone)
         if column.nullable or column.has_default:
             path = element_paths.add_column(column, at_once=draft.in_place)
-            draft.take(path, f"column {column.name}")
+            draft.take(element_paths.show_later(path, waits), f"column {column.name}")
         else:
             for path in element_paths.add_required(column):
                 draft.take(path, f"column {column.name}")
         draft.columns[column.name] = column
+    if definition.name in table.by_name:
+        draft.made_again.add(column.element_id)
     if definition.unique is not None:
         add_unique(draft, definition.unique)
     for check in definition.checks:
         add_check(draft, check)
     if definition.references is not None:
         add_foreign_key(draft, definition.references)
+
+
+def _wait_for_former(draft: TableDraft, definition: ColumnDefinition) -> int:
+    """Return how many steps later than others a column is shown whose name another one has, which
+    the same statement drops. ⚠ A version that shows neither is between those that show one: two
+    that may be in use would tell two values of one name. Raises FeatureNotSupported where it would
+    be shown before, since something over it is enforced."""
+    former = draft.table.by_name[definition.name]
+    numbered = definition.numbering is not None or definition.generated is not None
+    required = not definition.nullable and not (
+        definition.default is not None or definition.default_expression
+    )
+    constrained = definition.unique is not None or definition.references is not None
+    if numbered or required or constrained or definition.checks:
+        raise FeatureNotSupported(
+            f"column {definition.name!r} is dropped by the same statement: add the new one by"
+            " a statement of its own, or without constraints",
+            table=draft.table.name,
+            column=definition.name,
+            position=definition.position,
+        )
+    removed = next(p for p in draft.paths if p.element is former and p.after_commit)
+    return element_paths.find_hiding_stage(removed) + 1
 
 
 def _add_generated(draft: TableDraft, column: Column, definition: GeneratedDefinition) -> None:
@@ -412,6 +433,9 @@ def set_not_null(draft: TableDraft, action: SetNotNull) -> None:
     column = draft.column(action.column, action.position)
     if column.refuses_null or column.element_id in draft.table.primary_key:
         draft.notices.append(f"column {column.name!r} is NOT NULL already")
+        return
+    if column.element_id in draft.widened:
+        draft.change_column(element_paths.set_not_null(column), replace(column, nullable=False))
         return
     draft.refuse_retyped([column])
     draft.change_column(element_paths.set_not_null(column), replace(column, nullable=False))

@@ -7,8 +7,7 @@ from dataclasses import replace
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, Derived, ForeignKey, Index
-from leasehold.catalog.names import relation_names
-from leasehold.catalog.object_names import PRIMARY_KEY_LABEL, free_object_name
+from leasehold.catalog.names import key_object_name, relation_names
 from leasehold.catalog.states import State
 from leasehold.model.errors import DuplicateColumn, DuplicateObject
 from leasehold.schema_change.plan.busy_tables import free_table, is_table
@@ -73,7 +72,8 @@ def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePl
         next_element_id=len(columns) + 1,
     )
     if not table.hidden_key:
-        key_name = free_object_name(name, "", PRIMARY_KEY_LABEL, taken)
+        made = {sequence.name for sequence in sequences}
+        key_name = key_object_name(table, statement.key_name, taken | made)
         table = replace(table, key_name="" if key_name == table.key_constraint else key_name)
     table = _with_generated(table, statement)
     # A new table has no rows: its constraints hold, and are public with it.

@@ -18,6 +18,7 @@ from leasehold.model.errors import (
 )
 from leasehold.rows.generated import value_of
 from leasehold.schema_change.plan.column_sequences import Drawn
+from leasehold.schema_change.plan.index_orders import written_orders
 from leasehold.sql.expressions.expression import (
     column_positions,
     columns_of_expression,
@@ -148,9 +149,11 @@ def define_index(statement: CreateIndex, table: Descriptor, name: str) -> Index:
             " are allowed"
         )
     base = make_index(table, name, (), table.next_element_id)
+    kinds = [_type_of(part, table) for part in statement.columns]
     return replace(
         base,
         columns=tuple(parts),
+        orders=written_orders(statement.orders, kinds) if statement.orders else (),
         expressions=tuple(texts[: parts.count(EXPRESSION)]),
         predicate="" if predicate is None else predicate.text,
         included=tuple(included),
@@ -169,6 +172,12 @@ def _key_part(
     column = _find_column(part, table, position)
     _refuse_unordered(column.type, f"column {column.name!r}", column=column.name, position=position)
     return column.element_id
+
+
+def _type_of(part: str | IndexExpression, table: Descriptor) -> Type:
+    if isinstance(part, IndexExpression):
+        return type_of_expression(part.text, table)
+    return table.column(part).type
 
 
 def _refuse_session_zone(part: IndexExpression, table: Descriptor, zone: str) -> None:

@@ -63,6 +63,7 @@ class TableDraft:
         self.words: list[str] = []
         self.dropped: set[int] = set()
         self.retyped: set[int] = set()
+        self.made_again: set[int] = set()
         self.widened: dict[int, Type] = {}
         self.going: set[str] = set()
         self.unbound: dict[int, Column] = {}
@@ -205,6 +206,12 @@ class TableDraft:
         """Refuse a constraint over a column that gets another type. ⚠ It would show the new column
         early (`steps`), beside the old one here."""
         for column in columns:
+            if column.element_id in self.made_again:
+                raise FeatureNotSupported(
+                    f"column {column.name!r} takes the name of one that the same statement drops:"
+                    " add the constraint by a statement of its own",
+                    column=column.name,
+                )
             if column.element_id in self.retyped:
                 raise FeatureNotSupported(
                     f"column {column.name!r} changes its type in the same statement: add the"

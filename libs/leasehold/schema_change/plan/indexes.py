@@ -7,7 +7,7 @@ from dataclasses import replace
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
-from leasehold.catalog.names import find_references, relation_names
+from leasehold.catalog.names import find_references, named_indexes, relation_names
 from leasehold.catalog.object_names import free_object_name, joined_names
 from leasehold.catalog.sequence_ownership import refuse_sequence
 from leasehold.catalog.states import State
@@ -56,7 +56,9 @@ def plan_create_index(statement: CreateIndex, catalog: Catalog) -> Changes | Not
 
 def _implied(statement: CreateIndex, table: Descriptor) -> Index | None:
     """Return the index of a foreign key that is just what the statement asks for."""
-    if statement.unique or statement.included or statement.predicate is not None:
+    if statement.unique or statement.included or statement.orders:
+        return None
+    if statement.predicate is not None:
         return None
     for index in table.indexes:
         columns = tuple(table.by_id[e].name for e in index.columns if e in table.by_id)
@@ -77,6 +79,17 @@ def _index_named(catalog: Catalog, name: str) -> tuple[Descriptor, Index] | None
         index = table.index(name)
         if index is not None and index.state is State.PUBLIC and not index.implied:
             return table, index
+    return None
+
+
+def find_indexed(catalog: Catalog, name: str) -> Descriptor | None:
+    """Return the table that has an index of that name; a primary key has one, too."""
+    for table in catalog.tables():
+        if table.sequence is None and (
+            (not table.hidden_key and table.key_constraint == name)
+            or any(name in (index.name, index.alias) for index in named_indexes(table))
+        ):
+            return table
     return None
 
 

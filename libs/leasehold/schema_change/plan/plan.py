@@ -23,6 +23,8 @@ from leasehold.schema_change.plan.indexes import (
     plan_drop_index,
     plan_rename_index,
 )
+from leasehold.schema_change.plan.other_objects import plan_other
+from leasehold.schema_change.plan.relation_kinds import as_named
 from leasehold.schema_change.plan.results import (
     Changes,
     CreateTablePlan,
@@ -38,10 +40,13 @@ from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
+    Comment,
     CreateIndex,
     CreateTable,
+    DropAbsent,
     DropIndex,
     DropTable,
+    MakeBuiltIn,
     RenameIndex,
     Truncate,
 )
@@ -75,6 +80,7 @@ def plan(
     DependentObjects (2BP01), NotNullViolation (23502), TableBusy (55006), FeatureNotSupported,
     OutOfRange (limits), what expressions raise.
     """
+    statement = as_named(statement, catalog)
     made: Changes | CreateTablePlan | RestartPlan | NothingToDo
     match statement:
         case CreateTable():
@@ -91,6 +97,8 @@ def plan(
             made = plan_rename_index(statement, catalog)
         case AlterTable():
             made = plan_alter_table(statement, catalog, context, earlier, in_place=in_place)
+        case DropAbsent() | Comment() | MakeBuiltIn():
+            return plan_other(statement, catalog)
         case _ if isinstance(statement, RoleStatement):
             raise FeatureNotSupported(
                 "EXPLAIN shows the steps of a schema change: what is said of roles and privileges"

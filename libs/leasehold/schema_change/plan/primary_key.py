@@ -18,9 +18,14 @@ from leasehold.catalog.names import (
     constraint_names,
     find_references,
     implied_index_name,
+    key_object_name,
     relation_names,
 )
-from leasehold.catalog.object_names import PRIMARY_KEY_LABEL, free_object_name, joined_names
+from leasehold.catalog.object_names import (
+    PRIMARY_KEY_LABEL,
+    free_object_name,
+    joined_names,
+)
 from leasehold.catalog.states import State
 from leasehold.model.errors import (
     DependentObjects,
@@ -45,6 +50,7 @@ from leasehold.schema_change.steps.table_paths import (
     hidden_key,
     lost_reference,
     refer_to,
+    rename_key,
 )
 from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.statements import (
@@ -58,6 +64,7 @@ from leasehold.values.types import Type, why_no_key
 
 KEY_CHANGE: Final = "change primary key"
 KEY_DROP: Final = "drop primary key"
+KEY_RENAME: Final = "rename primary key"
 HIDDEN_TYPE: Final = Type("uuid")
 
 
@@ -127,7 +134,14 @@ def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Ch
     kind = KEY_CHANGE if columns else KEY_DROP
     said = ", ".join(column.name for column in columns or table.key_columns)
     if tuple(column.element_id for column in columns) == table.primary_key:
-        return NothingToDo(f"({said}) is the primary key already")
+        assert key is not None, "to a hidden key there is always another column"
+        # The name of the key that goes is free for the one that comes, as in PostgreSQL.
+        taken = relation_names(catalog) - {table.key_constraint}
+        name = key_object_name(table, key.name, taken)
+        if name == table.key_constraint:
+            return NothingToDo(f"({said}) is the primary key already")
+        free_table(catalog, table)
+        return Changes(table, KEY_RENAME, f"primary key {name}", [rename_key(table, name)])
     free_table(catalog, table)
     referring = find_references(catalog, table.table_id)
     others = {child.table_id: child for child, _ in referring if child is not table}
@@ -186,16 +200,17 @@ def plan_key_paths(
         hidden = _still_hidden(hidden_column(table.next_element_id))
         other = _under_key(table, (hidden,), other_id)
         return hidden_key(table, _completed(other, taken, asked), hidden)
-    used = taken | constraint_names(table)
+    # The name of the key that goes is free for the one that comes, as in PostgreSQL.
+    own = set() if table.hidden_key else {table.key_constraint}
+    said = None if asked.key is None else asked.key.name
+    key_name = key_object_name(table, said, taken - own)
+    used = taken | constraint_names(table) | {key_name}
     name = free_object_name(table.name, "", PRIMARY_KEY_LABEL, used)
     index = make_index(table, name, columns, table.next_element_id)
     nullable = [column for column in columns if column.nullable]
-    # The name of the key that goes is free for the one that comes, as in PostgreSQL.
-    own = set() if table.hidden_key else {table.key_constraint}
-    key_name = free_object_name(table.name, "", PRIMARY_KEY_LABEL, taken - own)
     other = _under_key(table, columns, other_id)
     other = replace(other, key_name="" if key_name == other.key_constraint else key_name)
-    return another_key(table, _completed(other, taken | {name}, asked), index, nullable)
+    return another_key(table, _completed(other, taken | {name, key_name}, asked), index, nullable)
 
 
 def plan_referring_paths(

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from leasehold.catalog.access import DATABASE, Access, check_owner, check_privilege
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.names import named_indexes
 from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.model.errors import DifferentOwners, Refused
+from leasehold.schema_change.plan.indexes import find_indexed
+from leasehold.schema_change.plan.relation_kinds import as_named
 from leasehold.schema_change.plan.roles import DATABASE_NAME
 from leasehold.sql.syntax.statements import (
     AddColumn,
@@ -19,6 +20,7 @@ from leasehold.sql.syntax.statements import (
     AlterSequence,
     AlterTable,
     Change,
+    Comment,
     CreateIndex,
     CreateSequence,
     CreateTable,
@@ -41,6 +43,7 @@ def check_rights(change: Change, catalog: Catalog, actor: int) -> None:
     Raises InsufficientPrivilege (42501)."""
     if isinstance(change, OwnSequence) and change.owner.table:
         _check_same_owner(catalog, change)
+    change = as_named(change, catalog)
     access = catalog.access
     if actor == BOOTSTRAP_ROLE or access.roles.is_superuser(actor):
         return
@@ -57,11 +60,13 @@ def check_rights(change: Change, catalog: Catalog, actor: int) -> None:
         case CreateIndex():
             _check_relation(catalog, actor, change.table)
         case DropIndex() | RenameIndex():
-            table = _find_indexed(catalog, change.name)
+            table = find_indexed(catalog, change.name)
             if table is not None:
                 check_owner(access, actor, table.table_id, change.name, "index")
         case DropTable() | DropSequence() | RestartSequence() | AlterSequence() | RenameSequence():
             _check_relation(catalog, actor, change.name)
+        case Comment(named=named):
+            _check_relation(catalog, actor, named.relation or named.name)
         case OwnSequence():
             _check_relation(catalog, actor, change.name)
             if change.owner.table:
@@ -130,16 +135,6 @@ def _check_reference(catalog: Catalog, actor: int, key: ForeignKeyDefinition, ch
         Privilege.REFERENCES,
         parent.name,
     )
-
-
-def _find_indexed(catalog: Catalog, name: str) -> Descriptor | None:
-    for table in catalog.tables():
-        if table.sequence is None and (
-            (not table.hidden_key and table.key_constraint == name)
-            or any(name in (index.name, index.alias) for index in named_indexes(table))
-        ):
-            return table
-    return None
 
 
 def _check_same_owner(catalog: Catalog, change: OwnSequence) -> None:

@@ -140,6 +140,11 @@ def add_column(column: Column, *, at_once: bool = True) -> ElementPath:
     )
 
 
+def show_later(path: ElementPath, steps: int) -> ElementPath:
+    """Return the path of a new column that is shown so many steps later."""
+    return replace(path, after_commit=(*(UNCHANGED,) * steps, *path.after_commit))
+
+
 def add_required(column: Column) -> tuple[ElementPath, ElementPath]:
     """Add a column that is NOT NULL without a default: every row that is there lacks it, so it is
     for a table without rows. It comes as an optional one, and NOT NULL of it is a constraint: what

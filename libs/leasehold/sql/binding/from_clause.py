@@ -14,6 +14,7 @@ from leasehold.model.budget import charge
 from leasehold.model.errors import (
     AmbiguousColumn,
     FeatureNotSupported,
+    GroupingError,
     InvalidColumnReference,
     SyntaxInvalid,
     UnknownColumn,
@@ -49,20 +50,28 @@ from leasehold.sql.binding.planning_work import FIELD_WORK
 from leasehold.sql.binding.scope import Columns, Names, Scope
 from leasehold.sql.binding.typing import common_type
 from leasehold.sql.binding.walk import has_aggregate, has_window, relations_in, walk
-from leasehold.sql.functions.arrays.set_returning import COLUMN_NAMES, SERIES, WITHOUT_ROWS
-from leasehold.sql.functions.function import BIGINT, BOOLEAN, INTEGER
+from leasehold.sql.functions.arrays.set_returning import (
+    COLUMN_NAMES,
+    SERIES,
+    SEVERAL_COLUMNS,
+    WITHOUT_ROWS,
+)
+from leasehold.sql.functions.function import BIGINT, BOOLEAN, INTEGER, TEXT
 from leasehold.sql.functions.registry import SET_NAMES
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import refused_at
+from leasehold.sql.system_catalog.keywords import BARE_DESCRIPTIONS, DESCRIPTIONS, KEYWORDS
 from leasehold.sql.system_catalog.oids import RELATIONS, table_oid
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.sql.system_catalog.system_relations import refuse_write, relation_of
+from leasehold.values.arrays import stored_form
 from leasehold.values.catalog_types import OID
-from leasehold.values.types import INTEGER_BITS, Type
+from leasehold.values.types import INTEGER_BITS, Type, array_of
 
 if TYPE_CHECKING:
     from leasehold.sql.binding.queries import Binder
 
+_KEYWORDS: Final = "pg_get_keywords"
 RELATIONS_MAX: Final = 60
 """SQLite joins 64 tables at most, and an index is one more."""
 
@@ -192,8 +201,10 @@ class Sources:
         call = source.call
         if call.name in WITHOUT_ROWS and not source.ordinality:
             return self._without_rows(source, scope, before)
-        if call.name not in SET_NAMES:
-            raise FeatureNotSupported(f"{call.name}() in FROM is not supported", position=source.at)
+        if call.name == _KEYWORDS and not call.arguments:
+            return self._keywords(source)
+        if call.name not in SET_NAMES and call.name not in SEVERAL_COLUMNS:
+            return self._value_source(source, scope, before)
         if call.star or call.distinct or call.order or call.filter or call.over:
             raise SyntaxInvalid(f"{call.name} is not an aggregate function", position=source.at)
         inner = Scope(scope.parent, before, ctes=scope.ctes)
@@ -208,9 +219,66 @@ class Sources:
             if call.name == SERIES
             else self._elements(call, parts, relation, alias, inner)
         )
+        whole = columns[0][1] if len(columns) == 1 else None
         if source.ordinality:
             columns.append(("ordinality", Field(relation, "ordinality", BIGINT, False)))
-        return _named(made, source, alias, columns)
+        bound, names = _named(made, source, alias, columns)
+        if whole is not None and len(columns) == 1 and names.columns[0][0] != alias:
+            # The row of a function that gives plain values is the value.
+            names.hidden.append((alias, [(alias, whole)]))
+        return bound, names
+
+    def _keywords(self, source: tree.CallSource) -> tuple[BoundSource, Names]:
+        """Return the rows of pg_get_keywords(): arrays side by side, which are the same always."""
+        words, letters = array_of(TEXT), array_of(Type('"char"'))
+        found: tuple[tuple[str, Type, list[object]], ...] = (
+            ("word", words, [each.word for each in KEYWORDS]),
+            ("catcode", letters, [each.category for each in KEYWORDS]),
+            ("barelabel", array_of(BOOLEAN), [int(each.bare) for each in KEYWORDS]),
+            ("catdesc", words, [DESCRIPTIONS[each.category] for each in KEYWORDS]),
+            ("baredesc", words, [BARE_DESCRIPTIONS[each.bare] for each in KEYWORDS]),
+        )
+        relation = self._binder.new_relation()
+        arrays = tuple(Value(kind, stored_form(values)) for _, kind, values in found)
+        columns: list[tuple[str, Bound]] = [
+            (name, Field(relation, f"v{n}", query_array.element_kind(array)))
+            for n, ((name, _, _), array) in enumerate(zip(found, arrays, strict=True))
+        ]
+        if source.ordinality:
+            columns.append(("ordinality", Field(relation, "ordinality", BIGINT, False)))
+        made = ElementsSource(relation, arrays)
+        return _named(made, source, source.alias or _KEYWORDS, columns)
+
+    def _value_source(
+        self, source: tree.CallSource, scope: Scope, before: Names
+    ) -> tuple[BoundSource, Names]:
+        """Return what a function that gives one value is in FROM: one row of one column, named like
+        the alias or the function."""
+        call = source.call
+        inner = Scope(scope.parent, before, ctes=scope.ctes)
+        expressions = Expressions(self._binder, inner)
+        expressions.clause = "functions in FROM"
+        part = expressions.settle(call)
+        if has_aggregate(part) or has_window(part):
+            raise GroupingError(
+                "aggregate functions are not allowed in functions in FROM", position=call.at
+            )
+        if relations_in(part) & before.relations:
+            raise FeatureNotSupported(
+                f"{call.name}() in FROM over columns of the tables before it is not supported:"
+                " write it where its value is used",
+                position=call.at,
+            )
+        scope.correlated = scope.correlated or inner.correlated
+        outputs = [Column(source.alias or label_of(call), part.kind)]
+        parts = [part]
+        if source.ordinality:
+            outputs.append(Column("ordinality", BIGINT, nullable=False))
+            parts.append(Value(BIGINT, 1))
+        query = BoundQuery(tuple(outputs), BoundSelect(tuple(parts)), correlated=inner.correlated)
+        relation = self._binder.new_relation()
+        alias = source.alias or call.name
+        return _named(SubSource(relation, query), source, alias, _fields(relation, query.columns))
 
     def _without_rows(
         self, source: tree.CallSource, scope: Scope, before: Names
@@ -237,6 +305,8 @@ class Sources:
     ) -> tuple[BoundSource, list[tuple[str, Bound]]]:
         """unnest and its like; unnest of several arrays puts them side by side."""
         typing = self._binder.typing
+        if call.name in SEVERAL_COLUMNS:
+            return self._several(call, parts, relation)
         groups = [[part] for part in parts] if call.name == "unnest" and parts else [parts]
         arrays = [query_array.bind_set(typing, call.name, group, call.at) for group in groups]
         name = COLUMN_NAMES.get(call.name, alias if len(arrays) == 1 else call.name)
@@ -248,6 +318,27 @@ class Sources:
             raise FeatureNotSupported(
                 f"more than {query_array.SIDE_BY_SIDE_MAX} arrays side by side", position=call.at
             )
+        return ElementsSource(relation, tuple(arrays)), columns
+
+    def _several(
+        self, call: tree.Call, parts: list[Bound], relation: int
+    ) -> tuple[BoundSource, list[tuple[str, Bound]]]:
+        """A function of several columns: an array for each of them, side by side."""
+        typing = self._binder.typing
+        functions = SEVERAL_COLUMNS[call.name]
+        wanted = functions[0][1].arguments
+        if len(parts) != len(wanted):
+            raise UnknownFunction(
+                f"function {call.name} of {len(parts)} arguments does not exist", position=call.at
+            )
+        given = [
+            typing.convert(part, kind, call.at) for part, kind in zip(parts, wanted, strict=True)
+        ]
+        arrays = [typing.call(function, given, call.at) for _, function in functions]
+        columns: list[tuple[str, Bound]] = [
+            (name, Field(relation, f"v{n}", query_array.element_kind(array)))
+            for n, ((name, _), array) in enumerate(zip(functions, arrays, strict=True))
+        ]
         return ElementsSource(relation, tuple(arrays)), columns
 
     def _series(

@@ -42,7 +42,7 @@ from leasehold.sql.functions.function import BIGINT, TEXT
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.values.catalog_types import REGISTERED
-from leasehold.values.types import Type
+from leasehold.values.types import Type, array_of, element_of
 
 
 class Binder:
@@ -110,7 +110,7 @@ class Binder:
     def show(self, query: BoundQuery, at: int) -> BoundQuery:
         """Return the query as clients get it: what is shown by its name (regclass) is its name
         then."""
-        kinds = [TEXT if c.kind.name in REGISTERED else c.kind for c in query.columns]
+        kinds = [_shown_as(column.kind) for column in query.columns]
         made = self.convert_columns(query, kinds, at, "explicit")
         columns = zip(made.columns, query.columns, strict=True)
         return replace(made, columns=tuple(replace(c, kind=old.kind) for c, old in columns))
@@ -251,3 +251,10 @@ class Binder:
         return tuple(made)
 
     # ---------------------------------------------------------- WITH
+
+
+def _shown_as(kind: Type) -> Type:
+    element = element_of(kind)
+    if element is not None and element.name in REGISTERED:
+        return array_of(TEXT)
+    return TEXT if kind.name in REGISTERED else kind

@@ -135,7 +135,7 @@ class SelectBinder:
                     outputs.append(bound)
                     names.append(name)
                 continue
-            self._expressions.sets.allowed = node
+            self._expressions.sets.allowed = _without_field(node)
             outputs.append(self._expressions.bind(node))
             names.append(target.label or label_of(node))
         if len(outputs) > COLUMNS_MAX:
@@ -320,3 +320,10 @@ def _determined(group: tuple[Bound, ...], source: BoundSource | None) -> set[int
             if key and key <= grouped:
                 found.add(node.relation)
     return found
+
+
+def _without_field(node: tree.Node) -> tree.Node:
+    """Return the value of which `node` is a field, else `node`."""
+    if isinstance(node, tree.Call) and node.name.startswith(tree.FIELD_OF):
+        return node.arguments[0]
+    return node

@@ -209,8 +209,8 @@ class _Action:
                 return AddCheck(check)
             case ForeignKeyDefinition() as key:
                 return AddForeignKey(key)
-            case KeyDefinition(columns=columns, position=position):
-                return AddPrimaryKey(columns, position)
+            case KeyDefinition(columns, position, name):
+                return AddPrimaryKey(columns, position, name)
 
     # ---------------------------------------------------------- ALTER COLUMN
 

@@ -10,11 +10,11 @@ from leasehold.sql.syntax.accounting import Body
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Reading, names_of
 from leasehold.sql.syntax.types import read_type_name
-from leasehold.values.types import KNOWN, Type, type_with
+from leasehold.values.types import KNOWN, TIMESTAMPS, Type, type_with
 
 _TYPES: Final = {PG_NAMES.get(name, name): name for name in KNOWN}
 """By the names that PostgreSQL's parser gives them."""
-_MODIFIED: Final = frozenset({"numeric", "varchar", "char"})
+_MODIFIED: Final = frozenset({"numeric", "varchar", "char", *TIMESTAMPS})
 """What may have a length, or a precision and a scale, behind it."""
 _INTERVAL: Final = "interval is a type of expressions: no column can have it yet"
 SERIALS: Final = {

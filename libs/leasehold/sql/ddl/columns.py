@@ -15,7 +15,6 @@ from leasehold.sql.ddl.constraints import (
     keep_text,
     read_check,
     read_references,
-    refuse_name,
 )
 from leasehold.sql.ddl.sequence_options import read_sequence_options
 from leasehold.sql.expressions.default import Default, default_of_text, refuse_changing
@@ -170,8 +169,7 @@ class _Column:
                 position = reading.position(word_index)
                 self._references = read_references(reading, body, (self._name,), position)
                 return
-        if "conname" in body:
-            refuse_name(reading, body["conname"], word_index)
+        # NOT NULL, DEFAULT and the like have no name in PostgreSQL 15, which forgets what is said.
         self._plain(body, kind, Span(word_index, end))
 
     def _attribute(self, kinds: list[str], number: int, word_index: int) -> None:
@@ -205,7 +203,9 @@ class _Column:
             case "CONSTR_PRIMARY":
                 self._once("primary key", span.first)
                 reading.read("Constraint", body)
-                self._key = KeyDefinition((self._name,), reading.position(span.first))
+                self._key = KeyDefinition(
+                    (self._name,), reading.position(span.first), body.get("conname")
+                )
             case said:
                 reading.refuse(f"{said} is not supported", span.first)
 

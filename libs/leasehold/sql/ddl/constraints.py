@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.elements import OnChange
-from leasehold.catalog.object_names import primary_key_name
 from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange
 from leasehold.sql.expressions.expression import with_exact_numbers, without_table
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
@@ -39,7 +38,6 @@ _TRAILING: Final = (
     ("enforced",),
 )
 """The longer before those that they end in."""
-_NO_NAME: Final = "a PRIMARY KEY, DEFAULT or NOT NULL has no name of its own yet: leave it out"
 _EXCLUDE: Final = "EXCLUDE constraints are not supported"
 _ACTIONS: Final = {
     "a": OnChange.NO_ACTION,
@@ -77,10 +75,11 @@ handles(
 
 
 class KeyDefinition(NamedTuple):
-    """PRIMARY KEY (a, b)."""
+    """[CONSTRAINT name] PRIMARY KEY (a, b)."""
 
     columns: tuple[str, ...]
     position: int
+    name: str | None = None
 
 
 Constraint: TypeAlias = KeyDefinition | UniqueDefinition | CheckDefinition | ForeignKeyDefinition
@@ -99,12 +98,10 @@ def read_table_constraint(reading: Reading, body: Body, table: str, end: int) ->
     name = body.get("conname")
     match body["contype"]:
         case "CONSTR_PRIMARY":
-            if name is not None and name != primary_key_name(table):
-                refuse_name(reading, name, word_index)
             reading.read("Constraint", body)
             columns = read_distinct_columns(reading, body["keys"], "PRIMARY KEY", word_index)
             _refuse_attributes(reading, _attributes(reading, word_index, end))
-            return KeyDefinition(columns, reading.position(word_index))
+            return KeyDefinition(columns, reading.position(word_index), name)
         case "CONSTR_UNIQUE":
             reading.read("Constraint", body)
             columns = read_distinct_columns(reading, body["keys"], "UNIQUE", word_index)
@@ -188,10 +185,6 @@ def read_references(
         body["fk_matchtype"] == "f",
         sets,
     )
-
-
-def refuse_name(reading: Reading, name: str, word_index: int) -> None:
-    reading.refuse(f"constraint {name!r}: {_NO_NAME}", word_index)
 
 
 def read_check(reading: Reading, body: Body, table: str) -> CheckDefinition:

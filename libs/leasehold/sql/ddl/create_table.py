@@ -165,6 +165,7 @@ class _Parts:
             tuple(self._uniques),
             tuple(self._checks),
             tuple(self._foreign_keys),
+            key.name,
         )
 
     def _known(self, what: str, names: tuple[str, ...], position: int) -> None:

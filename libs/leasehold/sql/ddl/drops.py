@@ -32,25 +32,28 @@ def read_drop_table(reading: Reading, body: Body) -> tuple[DropTable, ...]:
     )
 
 
-def read_drop_index(reading: Reading, body: Body) -> DropIndex:
-    """DROP INDEX [CONCURRENTLY] [IF EXISTS] i [CASCADE | RESTRICT]"""
-    (name, word_index), *more = _named(reading, body)
-    cascade = body["behavior"] == _CASCADE
-    if more:
-        reading.refuse("one DROP INDEX names one index: send several", more[0][1] - 1)
+def read_drop_index(reading: Reading, body: Body) -> tuple[DropIndex, ...]:
+    """DROP INDEX [CONCURRENTLY] [IF EXISTS] i, … [CASCADE | RESTRICT]: a statement for each."""
+    named = _named(reading, body)
+    exists, cascade = bool(body.get("missing_ok")), body["behavior"] == _CASCADE
+    if body.get("concurrent") and len(named) > 1:
+        sentence = "DROP INDEX CONCURRENTLY does not support dropping multiple objects"
+        reading.refuse(sentence, named[1][1] - 1)
     if body.get("concurrent") and cascade:
         sentence = "DROP INDEX CONCURRENTLY does not support CASCADE"
-        reading.refuse(sentence, reading.behind_name(word_index))
-    return DropIndex(name, bool(body.get("missing_ok")), reading.position(word_index), cascade)
+        reading.refuse(sentence, reading.behind_name(named[0][1]))
+    return tuple(
+        DropIndex(name, exists, reading.position(word_index), cascade) for name, word_index in named
+    )
 
 
-def read_drop_sequence(reading: Reading, body: Body) -> DropSequence:
-    """DROP SEQUENCE [IF EXISTS] s [CASCADE | RESTRICT]"""
-    (name, word_index), *more = _named(reading, body)
-    if more:
-        reading.refuse("one DROP names one sequence: send several", more[0][1] - 1)
+def read_drop_sequence(reading: Reading, body: Body) -> tuple[DropSequence, ...]:
+    """DROP SEQUENCE [IF EXISTS] s, … [CASCADE | RESTRICT]: a statement for each."""
     exists, cascade = bool(body.get("missing_ok")), body["behavior"] == _CASCADE
-    return DropSequence(name, exists, reading.position(word_index), cascade=cascade)
+    return tuple(
+        DropSequence(name, exists, reading.position(word_index), cascade=cascade)
+        for name, word_index in _named(reading, body)
+    )
 
 
 def _named(reading: Reading, body: Body) -> list[tuple[str, int]]:

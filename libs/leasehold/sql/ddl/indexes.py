@@ -12,8 +12,8 @@ from leasehold.sql.expressions.expression import column_of_expression
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.positions import refused_at
-from leasehold.sql.syntax.statement import Expression, Reading, Span
-from leasehold.sql.syntax.statements import CreateIndex, IndexExpression
+from leasehold.sql.syntax.statement import Expression, Reading, Span, names_of
+from leasehold.sql.syntax.statements import CreateIndex, IndexExpression, IndexOrder
 
 INDEX_COLUMNS_MAX: Final = 32
 
@@ -34,7 +34,8 @@ handles(
 )
 handles(
     "IndexElem",
-    *("name", "expr", "ordering", "nulls_ordering", "collation", "opclass", "opclassopts"),
+    *("name", "expr", "ordering", "nulls_ordering", "collation", "opclass"),
+    opclassopts="an operator class with parameters",
     later=["indexcolname"],
 )
 
@@ -61,7 +62,8 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
     if "whereClause" in body:
         where = Span(_where(reading, closed) + 1, reading.span.end)
         predicate = _kept(reading.kept(where), table)
-    all_parts = [part for _, part in (*parts, *included)]
+    orders = tuple(order for _, _, order in parts)
+    all_parts = [*(part for _, part, _ in parts), *(column for _, column in included)]
     if len(all_parts) > INDEX_COLUMNS_MAX or len(set(all_parts)) != len(all_parts):
         reading.refuse(
             f"an index has 1 to {INDEX_COLUMNS_MAX} different columns, included ones among them",
@@ -72,15 +74,16 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
     return CreateIndex(
         derived_name(table, parts_of_name) if name is None else name,
         table,
-        tuple(part for _, part in parts),
+        tuple(part for _, part, _ in parts),
         bool(body.get("if_not_exists")),
         name is not None,
         bool(body.get("unique")),
         tuple(column for _, column in included),
         predicate,
-        tuple(position for position, _ in (*parts, *included)),
+        (*(position for position, _, _ in parts), *(position for position, _ in included)),
         parts_of_name,
         reading.zone,
+        orders if any(order != IndexOrder(position=order.position) for order in orders) else (),
     )
 
 
@@ -95,16 +98,18 @@ def _where(reading: Reading, word_index: int) -> int:
 
 def _parts(
     reading: Reading, nodes: list[Any], opening: int, table: str
-) -> list[tuple[int, str | IndexExpression]]:
+) -> list[tuple[int, str | IndexExpression, IndexOrder]]:
     spans = reading.listed(reading.within(opening))
     return [
-        (reading.position(span.first), _part(reading, node["IndexElem"], span, table))
+        (reading.position(span.first), *_part(reading, node["IndexElem"], span, table))
         for node, span in zip(nodes, spans, strict=True)
     ]
 
 
-def _part(reading: Reading, body: Body, span: Span, table: str) -> str | IndexExpression:
-    """A column, a function of the row, or another expression in parentheses."""
+def _part(
+    reading: Reading, body: Body, span: Span, table: str
+) -> tuple[str | IndexExpression, IndexOrder]:
+    """A column, a function of the row, or another expression in parentheses, and its order."""
     part: str | IndexExpression
     if "expr" not in body:
         part, end = str(body["name"]), reading.behind_name(span.first)
@@ -118,24 +123,23 @@ def _part(reading: Reading, body: Body, span: Span, table: str) -> str | IndexEx
         if reading.word(end) == "(":
             end = reading.closed(end)
         part = _kept(reading.kept(Span(span.first, end)), table)
-    _refuse_order(reading, body, Span(end, span.end))
-    return part
+    return part, _order(reading, body, Span(end, span.end))
 
 
-def _refuse_order(reading: Reading, body: Body, span: Span) -> None:
+def _order(reading: Reading, body: Body, span: Span) -> IndexOrder:
     """What stands behind a part; `span` are its words."""
     if "collation" in body:
         sentence = "COLLATE is not supported: text is compared by code point"
         reading.refuse(sentence, reading.next(span.first, "collate"))
-    if "opclass" in body or "opclassopts" in body:
-        said = reading.word(span.first)
-        reading.refuse(f"operator class {said!r:.80} is not supported", span.first)
-    if body["ordering"] == "SORTBY_DESC":
-        reading.refuse("DESC is not supported yet in an index", span.first)
-    if body["nulls_ordering"] == "SORTBY_NULLS_FIRST":
-        sentence = "NULLS FIRST is not supported yet in an index"
-        reading.refuse(sentence, reading.next(span.first, "nulls"))
     reading.read("IndexElem", body, near=reading.tokens[span.first - 1].begin)
+    nulls = {"SORTBY_NULLS_FIRST": True, "SORTBY_NULLS_LAST": False}.get(body["nulls_ordering"])
+    descending = body["ordering"] == "SORTBY_DESC"
+    return IndexOrder(
+        names_of(body.get("opclass", []))[-1] if "opclass" in body else "",
+        descending,
+        None if nulls is descending else nulls,  # so it is anyway
+        reading.position(span.first),
+    )
 
 
 def _included(reading: Reading, nodes: list[Any], opening: int) -> list[tuple[int, str]]:
@@ -145,7 +149,10 @@ def _included(reading: Reading, nodes: list[Any], opening: int) -> list[tuple[in
         if "expr" in body:
             sentence = "expressions are not supported in INCLUDE, as in PostgreSQL: name columns"
             reading.refuse(sentence, span.first)
-        _refuse_order(reading, body, Span(reading.behind_name(span.first), span.end))
+        order = _order(reading, body, Span(reading.behind_name(span.first), span.end))
+        if order != IndexOrder(position=order.position):
+            sentence = "included columns have no order and no operator class"
+            reading.refuse(sentence, reading.behind_name(span.first))
         found.append((reading.position(span.first), str(body["name"])))
     return found
 

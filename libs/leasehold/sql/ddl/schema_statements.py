@@ -28,6 +28,13 @@ from leasehold.sql.ddl.grants import (
     refuse_default_privileges,
 )
 from leasehold.sql.ddl.indexes import read_create_index
+from leasehold.sql.ddl.other_objects import (
+    drops_absent,
+    read_comment,
+    read_create_extension,
+    read_create_schema,
+    read_drop_absent,
+)
 from leasehold.sql.ddl.roles import (
     read_alter_role,
     read_create_role,
@@ -56,7 +63,7 @@ KNOWN_STATEMENTS: Final = (
 CHANGE_KINDS: Final = frozenset(
     {
         *("CreateStmt", "IndexStmt", "CreateSeqStmt", "AlterTableStmt", "AlterSeqStmt"),
-        *("RenameStmt", "DropStmt", "TruncateStmt"),
+        *("RenameStmt", "DropStmt", "TruncateStmt", "CommentStmt"),
         *("CreateRoleStmt", "AlterRoleStmt", "DropRoleStmt", "GrantRoleStmt", "GrantStmt"),
         *("ReassignOwnedStmt", "DropOwnedStmt", "AlterDefaultPrivilegesStmt", "AlterRoleSetStmt"),
     }
@@ -68,6 +75,9 @@ _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Change]]] = {
     "CreateSeqStmt": read_create_sequence,
     "AlterSeqStmt": read_alter_sequence,
     "TruncateStmt": read_truncate,
+    "CommentStmt": read_comment,
+    "CreateExtensionStmt": read_create_extension,
+    "CreateSchemaStmt": read_create_schema,
     "CreateRoleStmt": read_create_role,
     "AlterRoleStmt": read_alter_role,
     "DropRoleStmt": read_drop_role,
@@ -77,6 +87,11 @@ _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Change]]] = {
     "DropOwnedStmt": read_drop_owned,
     "AlterDefaultPrivilegesStmt": refuse_default_privileges,
     "AlterRoleSetStmt": read_role_setting,
+}
+_DROPS: Final[Mapping[str, Callable[[Reading, Body], tuple[Change, ...]]]] = {
+    "OBJECT_TABLE": read_drop_table,
+    "OBJECT_INDEX": read_drop_index,
+    "OBJECT_SEQUENCE": read_drop_sequence,
 }
 _OTHER_SEQUENCE_CHANGES: Final = {
     "set": "a sequence stays in the schema public, and is always logged",
@@ -145,21 +160,22 @@ def _refuse_many(count: int, position: int) -> None:
 
 
 def schema_statements(reading: Reading) -> tuple[Statement, ...]:
-    """Return the statement that is read; DROP TABLE a, b is one for each table."""
+    """Return the statement that is read; DROP of several things is one for each."""
     explained = reading.mark(EXPLAINED_CHANGE, reading.span.first)
     if explained is not None:
         _refuse_options(reading, explained)
     body = reading.parsed.body
     changes: tuple[Change, ...]
-    if reading.parsed.kind == "DropStmt" and body["removeType"] == "OBJECT_TABLE":
-        changes = read_drop_table(reading, body)
+    read = _read_drop(body) if reading.parsed.kind == "DropStmt" else None
+    if read is not None:
+        changes = read(reading, body)
     else:
         changes = (_change(reading, reading.parsed.kind, body),)
     if explained is None:
         return changes
     if len(changes) > 1:
         raise FeatureNotSupported(
-            "EXPLAIN shows the plan of one change: name one table",
+            "EXPLAIN shows the plan of one change: name one thing",
             position=reading.position(reading.verb),
         )
     return (Explain(changes[0]),)
@@ -183,16 +199,18 @@ def _refuse_options(reading: Reading, explained: Mark) -> None:
         )
 
 
+def _read_drop(body: Body) -> Callable[[Reading, Body], tuple[Change, ...]] | None:
+    """Return what reads a DROP of such things, None for what is refused."""
+    if drops_absent(body):
+        return read_drop_absent
+    return _DROPS.get(body["removeType"])
+
+
 def _change(reading: Reading, kind: str, body: Body) -> Change:
     if kind in _CONVERTERS:
         return _CONVERTERS[kind](reading, body)
     found: Change | None = None
-    if kind == "DropStmt":
-        if body["removeType"] == "OBJECT_INDEX":
-            return read_drop_index(reading, body)
-        if body["removeType"] == "OBJECT_SEQUENCE":
-            return read_drop_sequence(reading, body)
-    elif kind == "AlterTableStmt" and changes_owner(body):
+    if kind == "AlterTableStmt" and changes_owner(body):
         return read_change_owner(reading, body)
     elif kind == "AlterTableStmt" and body["objtype"] == "OBJECT_TABLE":
         return read_alter_table(reading, body)

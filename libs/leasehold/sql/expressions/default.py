@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.elements import Column, CommitContext
+from leasehold.catalog.schema_names import PUBLIC
 from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRange
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
@@ -23,6 +24,10 @@ from leasehold.sql.syntax.words import VOLATILE
 from leasehold.values.time_zone import UTC, zone_at
 from leasehold.values.types import Type
 
+_ALSO_CALLED: Final = {
+    f"{schema}uuid_generate_v4()": "gen_random_uuid()" for schema in ("", f"{PUBLIC}.")
+}
+"""Defaults that are kept in another way to say the same, which every release knows."""
 _PROBE: Final = CommitContext(0, b"")
 
 Evaluate = Callable[[CommitContext, int, int, Key], Any]
@@ -44,6 +49,7 @@ def default_of_text(text: str, kind: Type, zone: str = "") -> Default:
     SyntaxInvalid, DivisionByZero, InvalidText, OutOfRange and TooLong as the expression and the
     type say; positions count in `text`.
     """
+    text = _ALSO_CALLED.get(text, text)
     with computed_in(zone), asking_zone() as asked:
         made, decided = _read(text)
         compute = assign(made, kind)
@@ -65,7 +71,7 @@ def default_of_text(text: str, kind: Type, zone: str = "") -> Default:
 
 def check_default(text: str) -> None:
     """Refuses what no column could have as its default; raises what `default_of_text` raises."""
-    _read(text)
+    _read(_ALSO_CALLED.get(text, text))
 
 
 @lru_cache(maxsize=1_024)

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from leasehold.model.errors import FeatureNotSupported, UnknownFunction
+from leasehold.model.errors import FeatureNotSupported, UnknownFunction, WrongObject
 from leasehold.sql.functions import comparisons, not_supported, polymorphic
 from leasehold.sql.functions.aggregates.aggregates import Aggregate, aggregate_of
 from leasehold.sql.functions.arrays import array, set_returning
@@ -47,6 +47,8 @@ _MODULES: Final[tuple[Any, ...]] = (
 ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(
     f for module in _MODULES for f in getattr(module, "FUNCTIONS", ())
 )
+_OF_SYNTAX: Final = _by_name(set_returning.FIELDS)
+"""Functions that no text names."""
 ALL_OPERATORS: Final[tuple[Function, ...]] = tuple(
     f for module in _MODULES for f in getattr(module, "OPERATORS", ())
 )
@@ -108,9 +110,15 @@ def _function(name: str, kinds: Kinds) -> Function:
     of_family = None if family is None else family(kinds)
     if of_family is not None:
         return of_family
-    found = resolve(_FUNCTIONS.get(name, ()), kinds)
+    found = resolve(_FUNCTIONS.get(name) or _OF_SYNTAX.get(name, ()), kinds)
     if found is not None:
         return found
+    if name in _OF_SYNTAX:
+        field = name.rpartition(".")[2]
+        raise WrongObject(
+            f"column notation .{field} applied to type {kind_name(kinds[0])}, which is not a"
+            " composite type"
+        )
     if len(kinds) == 1 and is_type_name(name):  # date('2020-01-31') is a cast
         cast = cast_for(kinds[0], Type(SYNONYMS.get(name, name)), "explicit")
         if cast is not None:

@@ -26,6 +26,7 @@ CATEGORIES: Final = {
     **dict.fromkeys(("date", "timestamp", "timestamptz"), "D"),
     "interval": "T",
     "void": "P",
+    "record": "P",
     **dict.fromkeys(VECTORS, "A"),
 }
 """PostgreSQL's letters by the names of types; every other type is of U, user-defined ones."""

@@ -66,6 +66,10 @@ class Write:
         return (emitted for emitted in later if emitted is not None)
 
 
+JSON: Final = Type("json")
+"""Of EXPLAIN (FORMAT JSON)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A statement that is prepared. `tables` are those that it uses, under the name in the text:
@@ -121,6 +125,7 @@ def prepare(
     statement, numbered = read_statement(text)
     explain = isinstance(statement, tree.Explain)
     tells_reads = isinstance(statement, tree.Explain) and statement.reads
+    as_json = isinstance(statement, tree.Explain) and statement.as_json
     if isinstance(statement, tree.Explain):
         statement = statement.statement
     known = {number: kind for number, kind in enumerate(types, 1) if kind is not None}
@@ -162,7 +167,7 @@ def prepare(
         return Prepared(
             text,
             "EXPLAIN" if explain else tag,
-            (Column("QUERY PLAN", TEXT),) if explain else columns,
+            (Column("QUERY PLAN", JSON if as_json else TEXT),) if explain else columns,
             tuple(binder.typing.types.get(n, TEXT) for n in range(1, numbered + 1)),
             dict(binder.used),
             emitted,

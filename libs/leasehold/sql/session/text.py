@@ -20,7 +20,7 @@ from leasehold.sql.ddl.schema_statements import (
 from leasehold.sql.session.copying import copied
 from leasehold.sql.session.cursors import declared, explained_cursor, fetched
 from leasehold.sql.session.settings import set_or_reset, shown
-from leasehold.sql.session.transactions import transaction
+from leasehold.sql.session.transactions import set_constraints, transaction
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.parsing import parse
 from leasehold.sql.syntax.positions import position_of, with_position
@@ -102,9 +102,8 @@ def _meaning(reading: Reading, kind: str, body: Body, text: str) -> Meaning:
     if kind in CHANGE_KINDS or reading.word(reading.verb) in _CHANGES:
         return _schema(reading, text)
     first = reading.word(reading.span.first)
-    what = "SET CONSTRAINTS" if kind == "ConstraintsSetStmt" else first.upper()
     raise FeatureNotSupported(
-        f"{_REFUSED.get(first, what):.200} is not supported", position=reading.offset + 1
+        f"{_REFUSED.get(first, first.upper()):.200} is not supported", position=reading.offset + 1
     )
 
 
@@ -174,6 +173,7 @@ def _vacuum(reading: Reading, body: Body) -> NothingToDo:
 
 _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Meaning]]] = {
     "TransactionStmt": transaction,
+    "ConstraintsSetStmt": set_constraints,
     "VariableSetStmt": set_or_reset,
     "VariableShowStmt": shown,
     "DiscardStmt": _discard,

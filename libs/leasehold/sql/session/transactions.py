@@ -10,6 +10,7 @@ from leasehold.model.errors import FeatureNotSupported, Refused
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.sql.syntax.marks import Mark
+from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.options import read_option
 from leasehold.sql.syntax.own_session_words import AS_OF, ISOLATION
 from leasehold.sql.syntax.positions import with_position
@@ -21,6 +22,7 @@ from leasehold.sql.syntax.session_statements import (
     Rollback,
     RollbackTo,
     Savepoint,
+    SetConstraints,
 )
 from leasehold.sql.syntax.statement import Reading
 from leasehold.values.dates import AsOf
@@ -30,7 +32,15 @@ handles(
     *("kind", "options", "savepoint_name", "chain", "location"),
     gid="a two-phase transaction",
 )
+handles("ConstraintsSetStmt", "constraints", "deferred")
 _FIELDS: Final = {"transaction_read_only": "read_only", "transaction_deferrable": "deferrable"}
+
+
+def set_constraints(reading: Reading, body: Body) -> SetConstraints:
+    """SET CONSTRAINTS {ALL | name, …} {DEFERRED | IMMEDIATE}"""
+    reading.read("ConstraintsSetStmt", body)
+    named = tuple(relation_name(reading, node["RangeVar"]) for node in body.get("constraints", []))
+    return SetConstraints(named, bool(body.get("deferred")))
 
 
 def transaction(

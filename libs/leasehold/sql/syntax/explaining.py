@@ -3,7 +3,7 @@ change nothing; what would run the statement, or tell it in another form, is ref
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from leasehold.model.errors import InvalidArgument, SyntaxInvalid
 from leasehold.sql.syntax.accounting import Body, refuse
@@ -16,26 +16,35 @@ _TRUE: Final = frozenset({"on", "true", "1"})
 _FALSE: Final = frozenset({"off", "false", "0"})
 
 
-def reads_asked(source: Source, options: list[Body]) -> bool:
-    """Return whether (READS) was among the options. Raises SyntaxInvalid, InvalidArgument,
+class Asked(NamedTuple):
+    """What EXPLAIN is to tell: READS, and in which form."""
+
+    reads: bool = False
+    as_json: bool = False
+
+
+def read_options(source: Source, options: list[Body]) -> Asked:
+    """Return what the options ask for. Raises SyntaxInvalid, InvalidArgument,
     FeatureNotSupported."""
-    reads = False
+    asked = Asked()
     for node in options:
-        reads |= _option(source, node["DefElem"])
-    return reads
+        asked = _option(source, node["DefElem"], asked)
+    if asked.reads and asked.as_json:
+        refuse("EXPLAIN (READS) in another format than TEXT", source.position(0))
+    return asked
 
 
-def _option(source: Source, body: Body) -> bool:
+def _option(source: Source, body: Body, asked: Asked) -> Asked:
     read_option(source, body)
     at = source.position(body.get("location", 0))
     name = body["defname"]
     if name == "reads":
-        return True
+        return asked._replace(reads=True)
     said = said_by(body)
     if name == "format":
-        if said != "text":
-            refuse("EXPLAIN in another format than TEXT", at)
-        return False
+        if said not in ("text", "json"):
+            refuse("EXPLAIN in another format than TEXT and JSON", at)
+        return asked._replace(as_json=said == "json")
     if said is not None and said not in _TRUE | _FALSE:
         raise SyntaxInvalid(f"{name} requires a Boolean value", position=at)
     wanted = said is None or said in _TRUE
@@ -47,4 +56,4 @@ def _option(source: Source, body: Body) -> bool:
             raise InvalidArgument(f"EXPLAIN option {name.upper()} requires ANALYZE")
     elif name not in _TOLD_LESS_OR_MORE:
         raise SyntaxInvalid(f'unrecognized EXPLAIN option "{name:.63}"', position=at)
-    return False
+    return asked

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from leasehold.catalog.schema_names import LEASEHOLD, SCHEMAS
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, LEASEHOLD, SCHEMAS
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_node, refuse_unread
@@ -349,7 +349,8 @@ class Expressions:
         for step in body["indirection"]:
             indices = step.get("A_Indices")
             if indices is None:
-                refuse("a field of a value", at)
+                found = self._field(found, step, at)
+                continue
             self.check("A_Indices", indices, _INDICES)
             is_slice = indices.get("is_slice", False)
             low, high = indices.get("lidx"), indices.get("uidx")
@@ -366,6 +367,14 @@ class Expressions:
         for _ in body["indirection"]:
             self.leave()
         return found
+
+    def _field(self, value: tree.Node, step: Body, at: int) -> tree.Node:
+        """Return (value).name, of the one kind of record that there is."""
+        name = step.get("String", {}).get("sval", "")
+        if name not in tree.RECORD_FIELDS:
+            refuse("a field of a value", at)
+        self.enter()
+        return tree.Call(at, f"{tree.FIELD_OF}{name}", (value,))
 
     def _case(self, body: Body) -> tree.Node:
         self.check("CaseExpr", body, _CASE)
@@ -407,6 +416,8 @@ class Expressions:
         )
 
     def _function(self, names: list[str], at: int) -> str:
+        if names == [INFORMATION_SCHEMA, tree.EXPAND_ARRAY]:
+            return tree.EXPAND_ARRAY
         if names[:-1] not in ([], ["pg_catalog"], [LEASEHOLD]):
             refuse(f"a function of the schema {names[0]!r:.80}", at)
         return ".".join(names) if names[0] == LEASEHOLD and len(names) > 1 else names[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from leasehold.model.errors import SyntaxInvalid
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import Body, handles, refuse_node, refuse_unread
-from leasehold.sql.syntax.explaining import reads_asked
+from leasehold.sql.syntax.explaining import read_options
 from leasehold.sql.syntax.own_words import SELECTV
 from leasehold.sql.syntax.parsing import Parsed, parse
 from leasehold.sql.syntax.queries import Queries
@@ -39,11 +39,11 @@ def statement_of(parsed: Parsed) -> tuple[tree.Statement, int]:
     body = parsed.body
     if not body.keys() <= _EXPLAIN:
         refuse_unread(parsed.source, "ExplainStmt", body)
-    reads = reads_asked(parsed.source, body.get("options", []))
+    asked = read_options(parsed.source, body.get("options", []))
     ((kind, inner),) = body["query"].items()
     at = parsed.source.position(parsed.begin)
     found = _statement(parsed, queries, kind, inner)
-    return tree.Explain(at, found, reads), _numbered(queries)
+    return tree.Explain(at, found, asked.reads, asked.as_json), _numbered(queries)
 
 
 def _numbered(queries: Queries) -> int:

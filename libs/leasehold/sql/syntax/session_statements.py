@@ -81,6 +81,14 @@ class SetModes:
 
 
 @dataclass(frozen=True, slots=True)
+class SetConstraints:
+    """SET CONSTRAINTS; `names` () is ALL."""
+
+    names: tuple[str, ...]
+    deferred: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Set:
     """SET. `value` None is DEFAULT; `local`: until the transaction ends."""
 
@@ -203,6 +211,7 @@ Meaning: TypeAlias = (
     | RollbackTo
     | Release
     | SetModes
+    | SetConstraints
     | Set
     | Reset
     | Show

@@ -8,7 +8,8 @@ descriptor. `position` counts characters from 1.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.catalog.elements import OnChange
 from leasehold.catalog.sequence import Options, Owner
@@ -107,7 +108,8 @@ class ColumnDefinition:
 @dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE. `primary_key` has column names in key order, () = none; those columns are NOT
-    NULL. `uniques` and `checks` hold those of the columns too, in the order in which they stand."""
+    NULL; `key_name` is what it is called, if that is said. `uniques` and `checks` hold those of the
+    columns too, in the order in which they stand."""
 
     name: str
     columns: tuple[ColumnDefinition, ...]
@@ -116,6 +118,7 @@ class CreateTable:
     uniques: tuple[UniqueDefinition, ...] = ()
     checks: tuple[CheckDefinition, ...] = ()
     foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
+    key_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,15 @@ class IndexExpression:
     position: int = field(default=1, compare=False)
 
 
+class IndexOrder(NamedTuple):
+    """What stands behind a key column of an index; `operators`: the operator class, "" = none."""
+
+    operators: str = ""
+    descending: bool = False
+    nulls_first: bool | None = None
+    position: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
     """CREATE INDEX. `named` False: `name` was derived and may be numbered to make it free, as
@@ -164,7 +176,7 @@ class CreateIndex:
 
     `columns` are names, or expressions over the row; `included` is INCLUDE (…), `predicate` WHERE
     …. `positions` say where each of the columns, then each included one, stands. `parts_of_name` is
-    what a derived name says of each of them.
+    what a derived name says of each of them. `orders`: of each of the columns, () = nothing.
     """
 
     name: str
@@ -178,6 +190,7 @@ class CreateIndex:
     positions: tuple[int, ...] = field(default=(), compare=False)
     parts_of_name: tuple[str, ...] = field(default=(), compare=False)
     zone: str = ""
+    orders: tuple[IndexOrder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,10 +360,11 @@ class AddForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class AddPrimaryKey:
-    """ADD PRIMARY KEY (a, b), beside DROP CONSTRAINT of the one there is."""
+    """ADD [CONSTRAINT name] PRIMARY KEY (a, b), beside DROP CONSTRAINT of the one there is."""
 
     columns: tuple[str, ...]
     position: int = 1
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,6 +506,78 @@ SequenceStatement: TypeAlias = (
 )
 
 
+# ------------------------------------------------------------------ other objects
+
+
+class ObjectKind(StrEnum):
+    """Kinds of objects, in PostgreSQL's words."""
+
+    VIEW = "view"
+    MATERIALIZED_VIEW = "materialized view"
+    FOREIGN_TABLE = "foreign table"
+    TYPE = "type"
+    COLLATION = "collation"
+    STATISTICS = "statistics object"
+    FUNCTION = "function"
+    PROCEDURE = "procedure"
+    ROUTINE = "routine"
+    AGGREGATE = "aggregate"
+    TRIGGER = "trigger"
+    RULE = "rule"
+    POLICY = "policy"
+    EXTENSION = "extension"
+    SCHEMA = "schema"
+    TABLE = "table"
+    COLUMN = "column"
+    INDEX = "index"
+    SEQUENCE = "sequence"
+    CONSTRAINT = "constraint"
+    DATABASE = "database"
+    ROLE = "role"
+
+
+class ObjectName(NamedTuple):
+    """The name of an object. `relation`: the one that a column, a constraint or a trigger belongs
+    to. `schema`: one that is said, other than public."""
+
+    name: str
+    relation: str = ""
+    schema: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DropAbsent:
+    """DROP of an object of a kind of which there is none. `tag`: the command's."""
+
+    kind: ObjectKind
+    named: ObjectName
+    if_exists: bool
+    position: int
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """COMMENT ON an object."""
+
+    kind: ObjectKind
+    named: ObjectName
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MakeBuiltIn:
+    """CREATE EXTENSION and CREATE SCHEMA, which there are or are not, whatever is said."""
+
+    kind: ObjectKind
+    name: str
+    if_not_exists: bool = False
+    position: int = 1
+
+
+OtherStatement: TypeAlias = DropAbsent | Comment | MakeBuiltIn
+
+
 # ------------------------------------------------------------------ statements
 
 Change: TypeAlias = (
@@ -503,6 +589,7 @@ Change: TypeAlias = (
     | DropIndex
     | RenameIndex
     | SequenceStatement
+    | OtherStatement
     | RoleStatement
 )
 

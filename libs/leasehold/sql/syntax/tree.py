@@ -77,6 +77,13 @@ class Window(Located):
     frame: tuple[str, Bound, Bound, str] | None = None
 
 
+EXPAND_ARRAY: Final = "_pg_expandarray"
+"""The function of information_schema whose rows are records: an element, and its number."""
+RECORD_FIELDS: Final = ("x", "n")
+FIELD_OF: Final = "field of record."
+"""(record).x is read as a call of this with the field's name behind it, which no text can name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call(Located):
     name: str
@@ -448,10 +455,12 @@ class Delete(Located):
 
 @dataclass(frozen=True, slots=True)
 class Explain(Located):
-    """EXPLAIN. `reads`: not how rows are found, but which of them are verified where reads are."""
+    """EXPLAIN. `reads`: not how rows are found, but which of them are verified where reads are.
+    `as_json`: as one document."""
 
     statement: Statement
     reads: bool = False
+    as_json: bool = False
 
 
 Statement: TypeAlias = Query | Insert | Update | Delete | Explain

@@ -21,8 +21,8 @@ RESERVED: Final = frozenset(_RESERVED.split())
 _VOLATILE: Final = """
     now clock_timestamp statement_timestamp transaction_timestamp timeofday current_date
     current_time current_timestamp localtime localtimestamp random random_normal gen_random_uuid
-    uuidv4 uuidv7 nextval currval lastval current_user current_role session_user system_user user
-    current_catalog current_schema txid_current pg_current_xact_id
+    uuid_generate_v4 uuidv4 uuidv7 nextval currval lastval current_user current_role session_user
+    system_user user current_catalog current_schema txid_current pg_current_xact_id
 """
 VOLATILE: Final = frozenset(_VOLATILE.split())
 """Another value each time, or for each caller: never a constant."""

@@ -11,7 +11,7 @@ from leasehold.catalog.schema_names import PUBLIC
 from leasehold.sql.system_catalog.granted import GRANTED
 from leasehold.sql.system_catalog.names import NAMESPACES
 from leasehold.sql.system_catalog.sequences import identity_of, information_sequences
-from leasehold.values.types import INTEGER_BITS, Type
+from leasehold.values.types import INTEGER_BITS, SECOND_DIGITS, Type
 
 if TYPE_CHECKING:
     from leasehold.sql.system_catalog.rows import SystemCatalog
@@ -41,6 +41,15 @@ def information_rows(catalog: SystemCatalog, name: str) -> Iterable[Row]:
 def _schemata(catalog: SystemCatalog) -> Iterator[Row]:
     for name in NAMESPACES:
         yield {"catalog_name": catalog.database, "schema_name": name, "schema_owner": catalog.user}
+
+
+def _character_sets(catalog: SystemCatalog) -> Iterator[Row]:
+    yield {
+        "character_set_name": "UTF8",
+        "character_repertoire": "UCS",
+        "form_of_use": "UTF8",
+        "default_collate_catalog": catalog.database,
+    }
 
 
 def _tables(catalog: SystemCatalog) -> Iterator[Row]:
@@ -101,7 +110,8 @@ def _measures(kind: Type) -> Row:
         case "date":
             return {"datetime_precision": 0}
         case "timestamp" | "timestamptz":
-            return {"datetime_precision": 6}
+            digits = SECOND_DIGITS if kind.length is None else kind.length
+            return {"datetime_precision": digits}
     return {}
 
 
@@ -185,6 +195,7 @@ def _in_schema(what: str, catalog: SystemCatalog, name: str) -> Row:
 
 _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "schemata": _schemata,
+    "character_sets": _character_sets,
     "tables": _tables,
     "columns": _columns,
     "table_constraints": _table_constraints,

@@ -23,6 +23,7 @@ from leasehold.sql.functions.registry import FUNCTION_NAMES
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
 from leasehold.sql.system_catalog.relations import RELATIONS, Relation
+from leasehold.sql.system_catalog.type_functions import BY_NAME, BY_OID, TypeFunction
 from leasehold.values.catalog_types import oid_of_number
 from leasehold.values.integers import whole
 
@@ -42,6 +43,8 @@ SYSTEM_OIDS: Final[Mapping[tuple[str, str], int]] = {
 }
 """Numbers of system relations by schema and name."""
 SYSTEM_NAMES: Final = {oid: name for name, oid in SYSTEM_OIDS.items()}
+_PSEUDO: Final[Mapping[int, str]] = {2275: "cstring", 2281: "internal", 2277: "anyarray"}
+"""Types that functions alone have."""
 _NAME_PART: Final = re.compile(r'\s*+(?:"((?:[^"]|"")+)"|([^\s".]++))\s*+(\.|$)')
 
 
@@ -85,6 +88,10 @@ class CatalogNames:
                 return NAMESPACES.get(_one(name))
             case "regrole":
                 return self._catalog.find_role(_one(name))
+            case "regproc":
+                return _function_oid(name)
+            case "regprocedure":
+                return _signature_oid(name)
         return None
 
     def show(self, kind: str, oid: int) -> str:
@@ -99,6 +106,10 @@ class CatalogNames:
             case "regnamespace":
                 named = {number: name for name, number in NAMESPACES.items()}
                 return text.quoted(named[oid]) if oid in named else str(oid)
+            case "regproc" if oid in BY_OID:
+                return BY_OID[oid].name
+            case "regprocedure" if oid in BY_OID:
+                return _signature(BY_OID[oid])
             case "regrole" if oid in self._catalog.access.roles.by_id:
                 return text.quoted(self._catalog.role_name(oid))
         return str(oid)
@@ -111,6 +122,30 @@ class CatalogNames:
         if schema in ("", PUBLIC):
             return self._catalog.relation_oid(name)
         return SYSTEM_OIDS.get((schema, name))
+
+
+def _function_oid(name: str) -> int | None:
+    schema, bare = _two(name)
+    found = BY_NAME.get(bare)
+    return None if found is None or schema not in ("", PG_CATALOG) else found.oid
+
+
+def _signature_oid(name: str) -> int | None:
+    """Return the number of `int4in(cstring)`, whatever blanks stand in it."""
+    bare, opened, rest = name.partition("(")
+    function = BY_OID.get(_function_oid(bare.strip()) or 0)
+    if function is None or not opened or not rest.rstrip().endswith(")"):
+        return None
+    said = [part.strip() for part in rest.rstrip()[:-1].split(",")]
+    return function.oid if said == _argument_names(function) else None
+
+
+def _signature(function: TypeFunction) -> str:
+    return f"{function.name}({','.join(_argument_names(function))})"
+
+
+def _argument_names(function: TypeFunction) -> list[str]:
+    return [_PSEUDO.get(oid) or str(text.format_type(oid, None)) for oid in function.arguments]
 
 
 def _is_function(name: str) -> bool:

@@ -28,6 +28,7 @@ from leasehold.sql.system_catalog.roles import (
 )
 from leasehold.sql.system_catalog.sequences import dependencies, sequence_rows, sequences_view
 from leasehold.sql.system_catalog.system_rows import COLLATED, attribute_row, is_view
+from leasehold.sql.system_catalog.type_functions import columns_of, function_rows
 from leasehold.values.oids import TYPE_OIDS
 from leasehold.values.types import VECTORS, Type
 
@@ -130,6 +131,26 @@ def _tables(catalog: SystemCatalog) -> Iterator[Row]:
             yield {**common, **named, "hasindexes": 0}
 
 
+def _counted_tables(catalog: SystemCatalog) -> Iterator[Row]:
+    for table in catalog.base_tables:
+        yield {
+            "relid": oids.table_oid(table.table_id),
+            "schemaname": PUBLIC,
+            "relname": table.name,
+        }
+
+
+def _counted_indexes(catalog: SystemCatalog) -> Iterator[Row]:
+    for table, _, name, oid in catalog.indexes:
+        yield {
+            "relid": oids.table_oid(table.table_id),
+            "indexrelid": oid,
+            "schemaname": PUBLIC,
+            "relname": table.name,
+            "indexrelname": name,
+        }
+
+
 def _index_definitions(catalog: SystemCatalog) -> Iterator[Row]:
     for table, _, name, oid in catalog.indexes:
         named = {"schemaname": PUBLIC, "tablename": table.name, "indexname": name}
@@ -192,10 +213,25 @@ def _indexes(catalog: SystemCatalog) -> Iterator[Row]:
             "indisprimary": int(index is None),
             **dict.fromkeys(("indimmediate", "indisvalid", "indisready", "indislive"), 1),
             "indkey": numbers_of(table, columns),
-            **{name: (0,) * len(keys) for name in ("indcollation", "indclass", "indoption")},
+            **{name: (0,) * len(keys) for name in ("indcollation", "indclass")},
+            "indoption": _options(index, len(keys)),
             "indexprs": ", ".join(index.expressions) or None if index is not None else None,
             "indpred": index.predicate or None if index is not None else None,
         }
+
+
+def _options(index: Index | None, width: int) -> tuple[int, ...]:
+    """Return the bits that PostgreSQL has for each key: 1 DESC, 2 NULLS FIRST."""
+    if index is None or not index.orders:
+        return (0,) * width
+    return tuple(map(_option, index.orders))
+
+
+def _option(order: str) -> int:
+    words = order.split()
+    descending = "DESC" in words
+    nulls_first = "FIRST" in words or (descending and "LAST" not in words)
+    return descending + 2 * nulls_first
 
 
 def _constraint_rows(catalog: SystemCatalog) -> Iterator[Row]:
@@ -238,7 +274,7 @@ def type_rows() -> Iterator[Row]:
             "oid": numbers.oid,
             "typname": called,
             "typlen": numbers.size,
-            "typtype": "p" if name == "void" else "b",
+            "typtype": "p" if name in ("void", "record") else "b",
             "typdelim": ",",
             "typbyval": int(0 < numbers.size <= 8),
             "typstorage": text.storage_of(Type(name)),
@@ -248,8 +284,7 @@ def type_rows() -> Iterator[Row]:
             "typarray": numbers.array_oid,
             "typcollation": collation,
             "typelem": _ELEMENTS.get(name, 0),
-            "typinput": f"{called}in",
-            "typoutput": f"{called}out",
+            **columns_of(name),
         }
         if numbers.array_oid:
             yield {
@@ -257,15 +292,14 @@ def type_rows() -> Iterator[Row]:
                 "oid": numbers.array_oid,
                 "typname": f"_{called}",
                 "typlen": -1,
-                "typtype": "b",
+                "typtype": "p" if name == "record" else "b",
                 "typdelim": ",",
                 "typcategory": "A",
                 "typelem": numbers.oid,
                 "typstorage": "x",
                 "typalign": "d" if text.alignment_of(Type(name)) == "d" else "i",
                 "typcollation": collation,
-                "typinput": "array_in",
-                "typoutput": "array_out",
+                **columns_of("[]"),
             }
 
 
@@ -307,6 +341,7 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "pg_index": _indexes,
     "pg_constraint": _constraint_rows,
     "pg_type": lambda _: type_rows(),
+    "pg_proc": lambda _: function_rows(),
     "pg_am": _access_methods,
     "pg_collation": lambda _: [_COLLATION],
     "pg_database": _databases,
@@ -320,6 +355,8 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "pg_tables": _tables,
     "pg_indexes": _index_definitions,
     "pg_settings": _settings,
+    **dict.fromkeys(("pg_stat_all_tables", "pg_stat_user_tables"), _counted_tables),
+    **dict.fromkeys(("pg_stat_all_indexes", "pg_stat_user_indexes"), _counted_indexes),
     "pg_sequence": sequence_rows,
     "pg_sequences": sequences_view,
     "pg_depend": dependencies,

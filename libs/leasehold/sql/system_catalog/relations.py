@@ -73,9 +73,10 @@ _CATALOG: Final[Mapping[str, str]] = {
     "pg_type": """
         oid oid, typname name, typnamespace oid, typowner oid, typlen smallint, typbyval
         boolean, typtype "char", typcategory "char", typispreferred boolean, typisdefined
-        boolean, typdelim "char", typrelid oid, typsubscript text, typelem oid, typarray oid,
-        typinput text, typoutput text, typreceive text, typsend text, typmodin text, typmodout
-        text, typanalyze text, typalign "char", typstorage "char", typnotnull boolean,
+        boolean, typdelim "char", typrelid oid, typsubscript regproc, typelem oid, typarray oid,
+        typinput regproc, typoutput regproc, typreceive regproc, typsend regproc, typmodin
+        regproc, typmodout regproc, typanalyze regproc, typalign "char", typstorage "char",
+        typnotnull boolean,
         typbasetype oid, typtypmod integer, typndims integer, typcollation oid, typdefaultbin
         text?, typdefault text?, typacl text[]?
     """,

@@ -5,6 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+_STAT_TABLES: Final = """
+    relid oid?, schemaname name?, relname name?, seq_scan bigint?, seq_tup_read bigint?, idx_scan
+    bigint?, idx_tup_fetch bigint?, n_tup_ins bigint?, n_tup_upd bigint?, n_tup_del bigint?,
+    n_tup_hot_upd bigint?, n_live_tup bigint?, n_dead_tup bigint?, n_mod_since_analyze bigint?,
+    n_ins_since_vacuum bigint?, last_vacuum timestamptz?, last_autovacuum timestamptz?,
+    last_analyze timestamptz?, last_autoanalyze timestamptz?, vacuum_count bigint?,
+    autovacuum_count bigint?, analyze_count bigint?, autoanalyze_count bigint?
+"""
+_STAT_INDEXES: Final = """
+    relid oid?, indexrelid oid?, schemaname name?, relname name?, indexrelname name?, idx_scan
+    bigint?, idx_tup_read bigint?, idx_tup_fetch bigint?
+"""
+"""Nobody counts scans and rows of one table: which there are is told, and NULL for each count."""
+
 PG_CATALOG_MORE: Final[Mapping[str, str]] = {
     "pg_proc": """
         oid oid, proname name, pronamespace oid, proowner oid, prolang oid, procost double
@@ -177,6 +191,15 @@ PG_CATALOG_MORE: Final[Mapping[str, str]] = {
     "pg_available_extensions": """
         name name?, default_version text?, installed_version text?, comment text?
     """,
+    "pg_policies": """
+        schemaname name?, tablename name?, policyname name?, permissive text?, roles text[]?, cmd
+        text?, qual text?, with_check text?
+    """,
+    "pg_rules": """
+        schemaname name?, tablename name?, rulename name?, definition text?
+    """,
+    **dict.fromkeys(("pg_stat_all_tables", "pg_stat_user_tables"), _STAT_TABLES),
+    **dict.fromkeys(("pg_stat_all_indexes", "pg_stat_user_indexes"), _STAT_INDEXES),
     "pg_user_mapping": """
         oid oid, umuser oid, umserver oid, umoptions text[]?
     """,
@@ -200,6 +223,22 @@ _GRANTED: Final[Mapping[str, str]] = {
 }
 
 INFORMATION_MORE: Final[Mapping[str, str]] = {
+    "character_sets": """
+        character_set_catalog text?, character_set_schema text?, character_set_name text?,
+        character_repertoire text?, form_of_use text?, default_collate_catalog text?,
+        default_collate_schema text?, default_collate_name text?
+    """,
+    "element_types": """
+        object_catalog text?, object_schema text?, object_name text?, object_type text?,
+        collection_type_identifier text?, data_type text?, character_maximum_length integer?,
+        character_octet_length integer?, character_set_catalog text?, character_set_schema text?,
+        character_set_name text?, collation_catalog text?, collation_schema text?, collation_name
+        text?, numeric_precision integer?, numeric_precision_radix integer?, numeric_scale
+        integer?, datetime_precision integer?, interval_type text?, interval_precision integer?,
+        domain_default text?, udt_catalog text?, udt_schema text?, udt_name text?, scope_catalog
+        text?, scope_schema text?, scope_name text?, maximum_cardinality integer?, dtd_identifier
+        text?
+    """,
     "views": """
         table_catalog text?, table_schema text?, table_name text?, view_definition text?,
         check_option text?, is_updatable text?, is_insertable_into text?,

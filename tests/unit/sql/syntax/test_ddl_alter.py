@@ -133,6 +133,7 @@ ACTIONS: list[tuple[str, Action]] = [
     ("add unique (a, b)", AddUnique(UniqueDefinition(("a", "b"), None, 19))),
     ('add constraint "N" unique (a)', AddUnique(UniqueDefinition(("a",), "N", 34))),
     ("add primary key (a, b)", AddPrimaryKey(("a", "b"), 19)),
+    ("add constraint n primary key (a)", AddPrimaryKey(("a",), 32, "n")),
     ("add check (a > 1)", AddCheck(CheckDefinition("a > 1", None, False, 19))),
     ("add check (a > 1) not valid", AddCheck(CheckDefinition("a > 1", None, True, 19))),
     (
@@ -243,7 +244,6 @@ REFUSED: list[Refusal] = [
     (ALTER + "add foreign key (a) references u on delete", SyntaxInvalid, 57),
     (ALTER + "add foreign key (a) references u deferrable", FeatureNotSupported, 48),
     (ALTER + "add foreign key (a) references u initially immediate", FeatureNotSupported, 48),
-    (ALTER + "add constraint n primary key (a)", FeatureNotSupported, 32),
     (ALTER + "add exclude using gist (a with =)", FeatureNotSupported, 19),
     (ALTER + "add unique (a, a)", DuplicateColumn, 26),
     (ALTER + "add unique using index i", FeatureNotSupported, 26),

@@ -4,11 +4,12 @@ polymorphic ones are: `anyarray` means the same type on both sides, `anycompatib
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.budget import charge_each
 from leasehold.model.errors import NullNotAllowed, WrongType
 from leasehold.sql.functions.comparisons import SIGNS, comparison
@@ -23,6 +24,7 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.sql.functions.polymorphic import in_zones
 from leasehold.sql.functions.resolution import common_type
+from leasehold.sql.functions.system.session import system_of
 from leasehold.sql.functions.texts.text import too_long
 from leasehold.values.arrays import (
     ELEMENTS_MAX,
@@ -31,6 +33,7 @@ from leasehold.values.arrays import (
     elements_of,
     stored_form,
 )
+from leasehold.values.catalog_types import REGISTERED
 from leasehold.values.text_io import shown_text
 from leasehold.values.types import (
     TEXT_BYTES_MAX,
@@ -274,6 +277,8 @@ def _to_string(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     element = _of(kinds[0]) if len(kinds) in (2, 3) and _taken(kinds[1:], *texts) else None
     if element is None or kinds[0] is None:
         return None
+    if element.name in REGISTERED:
+        return _names_to_string(kinds[0], element, texts)
 
     def compute(stored: str | None, by: str | None, null: str | None = None) -> str | None:
         if stored is None or by is None:
@@ -282,12 +287,33 @@ def _to_string(kinds: Kinds, zone: ZoneInfo) -> Function | None:
             null if v is None else shown_text(element, v, zone)
             for v in charge_each(elements_of(stored), _SHOWN_WORK)
         )
-        texts = [text for text in shown if text is not None]
-        if sum(map(len, texts)) + len(by) * max(len(texts) - 1, 0) > TEXT_BYTES_MAX:
-            raise too_long()
-        return by.join(texts)
+        return _joined_texts(shown, by)
 
     return Function("array_to_string", (kinds[0], *texts), TEXT, compute, strict=False)
+
+
+def _joined_texts(shown: Iterable[str | None], by: str) -> str:
+    texts = [text for text in shown if text is not None]
+    if sum(map(len, texts)) + len(by) * max(len(texts) - 1, 0) > TEXT_BYTES_MAX:
+        raise too_long()
+    return by.join(texts)
+
+
+def _names_to_string(kind: Type, element: Type, texts: list[Type]) -> Function:
+    """Return the function for an array of what is shown by its name, which the catalog knows."""
+
+    def compute(
+        context: CommitContext, stored: str | None, by: str | None, null: str | None = None
+    ) -> str | None:
+        if stored is None or by is None:
+            return None
+        show = system_of(context).catalog.names.show
+        found = charge_each(elements_of(stored), _SHOWN_WORK)
+        shown = collect(null if v is None else show(element.name, v) for v in found)
+        return _joined_texts(shown, by)
+
+    arguments = (kind, *texts)
+    return Function("array_to_string", arguments, TEXT, compute, strict=False, volatility="stable")
 
 
 def split_text(text: str | None, by: str | None, null: str | None = None) -> str | None:

@@ -30,6 +30,7 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.sql.functions.jsonb.functions import text_of_value
 from leasehold.sql.functions.texts import regexp
+from leasehold.sql.syntax.tree import EXPAND_ARRAY, FIELD_OF, RECORD_FIELDS
 from leasehold.values.arrays import ELEMENTS_MAX, check_characters, elements_of, stored_form
 from leasehold.values.catalog_types import REGCLASS
 from leasehold.values.interval import Span, sort_key, span_of
@@ -37,8 +38,9 @@ from leasehold.values.interval import stored_form as interval_form
 from leasehold.values.jsonb import kind_of, text_of, value_of
 from leasehold.values.numeric import EXACT, decimal_of
 from leasehold.values.numeric import stored_form as numeric_form
-from leasehold.values.types import Type, array_of, element_of, first_subscript
+from leasehold.values.types import INTEGER_BITS, Type, array_of, element_of, first_subscript
 
+RECORD: Final = Type("record")
 JSONS: Final = array_of(JSONB)
 SERIES: Final = "generate_series"
 N = TypeVar("N", int, Decimal)
@@ -69,9 +71,39 @@ def _subscripts(kinds: Sequence[Type | None]) -> Function | None:
     return Function("generate_subscripts", arguments, array_of(INTEGER), compute)
 
 
+def _expanded(kinds: Sequence[Type | None]) -> Function | None:
+    """Return _pg_expandarray of an array of numbers: its elements with their numbers, from 1."""
+    kind = kinds[0] if len(kinds) == 1 else None
+    element = None if kind is None else element_of(kind)
+    if kind is None or element is None or element.name not in (*INTEGER_BITS, "oid"):
+        return None
+
+    def compute(stored: str) -> str:
+        found = charge_each(elements_of(stored), _ROW_WORK)
+        return stored_form(
+            [f"({'' if x is None else x},{n})" for n, x in enumerate(found, start=1)]
+        )
+
+    return Function(EXPAND_ARRAY, (kind,), array_of(RECORD), compute)
+
+
+def _field(place: int) -> Callable[[str], int | None]:
+    def compute(record: str) -> int | None:
+        part = record[1:-1].split(",")[place]
+        return int(part) if part else None
+
+    return compute
+
+
+FIELDS: Final[tuple[Function, ...]] = tuple(
+    Function(f"{FIELD_OF}{name}", (RECORD,), BIGINT if name == "x" else INTEGER, _field(place))
+    for place, name in enumerate(RECORD_FIELDS)
+)
+"""What stands behind the point in (record).x."""
 FAMILIES: Final[dict[str, Callable[[Sequence[Type | None]], Function | None]]] = {
     "unnest": unnest,
     "generate_subscripts": _subscripts,
+    EXPAND_ARRAY: _expanded,
 }
 
 
@@ -200,6 +232,36 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         volatility="stable",
     ),
 )
+
+
+def _entries(stored: str, name: str) -> dict[str, Any]:
+    value = value_of(stored)
+    if not isinstance(value, dict):
+        raise InvalidArgument(f"cannot call {name} on a non-object")
+    return value
+
+
+def _each(name: str, kind: Type, form: Callable[[Any], Any]) -> tuple[tuple[str, Function], ...]:
+    """Return the columns of jsonb_each and its like."""
+
+    def keys(stored: str) -> str:
+        return stored_form(list(_entries(stored, name)))
+
+    def values(stored: str) -> str:
+        found = charge_each(list(_entries(stored, name).values()), _ROW_WORK)
+        return stored_form([form(value) for value in found])
+
+    return (
+        ("key", Function(name, (JSONB,), TEXTS, keys)),
+        ("value", Function(name, (JSONB,), array_of(kind), values)),
+    )
+
+
+SEVERAL_COLUMNS: Final[dict[str, tuple[tuple[str, Function], ...]]] = {
+    "jsonb_each": _each("jsonb_each", JSONB, text_of),
+    "jsonb_each_text": _each("jsonb_each_text", TEXT, text_of_value),
+}
+"""Functions of several columns, which are in FROM alone: the array that each of them is."""
 SET_NAMES: Final[frozenset[str]] = frozenset(FAMILIES) | {function.name for function in FUNCTIONS}
 WITHOUT_ROWS: Final[dict[str, tuple[Type, tuple[tuple[str, Type], ...]]]] = {
     "pg_partition_tree": (

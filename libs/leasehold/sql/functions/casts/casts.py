@@ -13,6 +13,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.budget import charge_each
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange
 from leasehold.sql.functions.casts import catalog_casts
@@ -31,14 +32,14 @@ from leasehold.values.arrays import collect, elements_of
 from leasehold.values.arrays import stored_form as array_form
 from leasehold.values.catalog_types import REGISTERED, SYSTEM_TYPES
 from leasehold.values.date_text import day_in_range
-from leasehold.values.dates import DAY_US
+from leasehold.values.dates import DAY_US, round_second
 from leasehold.values.doubles import over_floats
 from leasehold.values.numeric import EXACT, decimal_of, fit_number, stored_form
 from leasehold.values.numeric import text_of as numeric_text
 from leasehold.values.storage import to_storage
 from leasehold.values.text_io import from_text, shows_zone, to_text
 from leasehold.values.time_zone import InZone, at_zone, local_of
-from leasehold.values.types import INTEGER_BITS, Type, element_of
+from leasehold.values.types import INTEGER_BITS, TIMESTAMPS, Type, element_of
 
 Context: TypeAlias = Literal["implicit", "assignment", "explicit"]
 Convert: TypeAlias = Callable[..., Any]
@@ -53,7 +54,8 @@ def make_cast(source: Type | None, target: Type, context: Context) -> Function |
     """Return a cast, None where there is none, or not in this context. `source` None is an open
     constant, whose text the cast's compute takes."""
     element = element_of(target)
-    if element is not None and element.name in REGISTERED:
+    given = None if source is None else element_of(source)
+    if element is not None and element.name in REGISTERED and given is None:
         return None  # the catalog would be asked for each element
     if source is None:
         taken = (Type("text"),)
@@ -90,9 +92,17 @@ def _array_cast(source: Type, target: Type, element: Type, context: Context) -> 
             return make_zoned("cast", (source,), target, _read_in_zone(target))
         return Function("cast", (source,), target, lambda text: from_text(target, text))
     cast = make_cast(given, element, context)
-    if cast is None or not (cast.zoned or cast.volatility == "immutable"):
+    if cast is None:
         return None
     one = cast.compute
+    if cast.volatility != "immutable" and not cast.zoned:
+        # It asks the catalog for the name of each.
+        def named(context: CommitContext, stored: str) -> str:
+            return array_form(
+                collect(None if v is None else one(context, v) for v in _each(stored))
+            )
+
+        return Function("cast", (source,), target, named, volatility="stable")
     if cast.zoned:
 
         def each(zone: ZoneInfo, stored: str) -> str:
@@ -296,6 +306,11 @@ def _fitted(source: Type, target: Type, context: Context) -> Convert | None:
         if source.name == target.name and (source.length or target.length + 1) <= target.length:
             return None
         return _cut(target) if context == "explicit" else to_storage(target)
+    if target.length is not None and target.name in TIMESTAMPS:
+        if source.name == target.name and (source.length or target.length + 1) <= target.length:
+            return None
+        digits = target.length
+        return lambda value: round_second(value, digits)
     if target.precision is not None:
         if source == target:
             return None

@@ -156,5 +156,6 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     *(Function(name, (BYTEA,), BYTEA, _digest(name)) for name in ("sha224", "sha256", "sha384")),
     Function("sha512", (BYTEA,), BYTEA, _digest("sha512")),
     Function("gen_random_uuid", (), UUID, _uuid_at, volatility="volatile"),
+    Function("uuid_generate_v4", (), UUID, _uuid_at, volatility="volatile"),
 )
 OPERATORS: Final[tuple[Function, ...]] = (Function("||", (BYTEA, BYTEA), BYTEA, _joined),)

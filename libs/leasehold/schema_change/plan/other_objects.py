@@ -1,0 +1,197 @@
+"""DROP of kinds of objects of which there are none, COMMENT, CREATE EXTENSION and CREATE SCHEMA:
+nothing is made or changed, and the client is told what that means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.names import constraint_names
+from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC, SCHEMAS
+from leasehold.model.errors import (
+    DependentObjects,
+    FeatureNotSupported,
+    Refused,
+    UnknownColumn,
+    UnknownFunction,
+    UnknownObject,
+    UnknownSchema,
+    UnknownTable,
+    WrongObject,
+)
+from leasehold.schema_change.plan.indexes import find_indexed
+from leasehold.schema_change.plan.results import NothingToDo
+from leasehold.sql.functions.registry import FUNCTION_NAMES, is_type_name
+from leasehold.sql.syntax.statements import (
+    Comment,
+    DropAbsent,
+    MakeBuiltIn,
+    ObjectKind,
+    OtherStatement,
+)
+
+EXTENSIONS: Final[Mapping[str, str]] = {
+    "pgcrypto": "gen_random_uuid()",
+    "uuid-ossp": "uuid_generate_v4()",
+}
+"""The extensions that clients ask for, with what is there of each."""
+NOT_KEPT: Final = "comments are not kept: this one is read and forgotten"
+
+_RELATIONS: Final = frozenset(
+    {ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.FOREIGN_TABLE}
+)
+_FUNCTIONS: Final = frozenset(
+    {ObjectKind.FUNCTION, ObjectKind.PROCEDURE, ObjectKind.ROUTINE, ObjectKind.AGGREGATE}
+)
+
+
+def plan_other(statement: OtherStatement, catalog: Catalog) -> NothingToDo:
+    """Return what is told. Raises UnknownTable, UnknownColumn, UnknownObject, UnknownFunction,
+    UnknownSchema, WrongObject, DependentObjects, FeatureNotSupported, each as PostgreSQL does."""
+    match statement:
+        case DropAbsent():
+            return _drop(statement, catalog)
+        case Comment():
+            return _comment(statement, catalog)
+        case MakeBuiltIn():
+            return _make(statement)
+
+
+def _drop(statement: DropAbsent, catalog: Catalog) -> NothingToDo:
+    try:
+        _refuse_present(statement, catalog)
+        raise _absent(statement.kind, statement, catalog)
+    except (UnknownTable, UnknownObject, UnknownFunction, UnknownSchema) as error:
+        if not statement.if_exists:
+            raise
+        return NothingToDo(f"{error.message}, skipping")
+
+
+def _refuse_present(statement: DropAbsent, catalog: Catalog) -> None:
+    """Refuse to drop what is there, of whatever kind."""
+    kind, position = statement.kind, statement.position
+    name = statement.named.name
+    if kind in _RELATIONS and _relation(catalog, name) is not None:
+        raise WrongObject(f'"{name}" is not a {kind}', table=name, position=position)
+    if kind is ObjectKind.TYPE and _relation(catalog, name) is not None:
+        raise DependentObjects(
+            f"cannot drop type {name} because table {name} requires it",
+            hint=f"You can drop table {name} instead.",
+            position=position,
+        )
+    required = (kind is ObjectKind.TYPE and is_type_name(name)) or (
+        kind in _FUNCTIONS and name in FUNCTION_NAMES
+    )
+    if required and statement.named.schema in ("", PG_CATALOG):
+        raise DependentObjects(
+            f"cannot drop {kind} {name} because it is required by the database system",
+            position=position,
+        )
+    built_in = (kind is ObjectKind.SCHEMA and name in SCHEMAS) or (
+        kind is ObjectKind.EXTENSION and name in EXTENSIONS
+    )
+    if built_in:
+        raise FeatureNotSupported(f"{kind} {name!r} is built in and stays", position=position)
+
+
+def _absent(kind: ObjectKind, statement: DropAbsent | Comment, catalog: Catalog) -> Refused:
+    """Return the error for an object that is not there, in PostgreSQL's words."""
+    (name, relation, schema), position = statement.named, statement.position
+    if schema and schema not in SCHEMAS:
+        return UnknownSchema(f'schema "{schema}" does not exist', position=position)
+    if relation and _relation(catalog, relation) is None:
+        return UnknownTable(
+            f'relation "{relation}" does not exist', table=relation, position=position
+        )
+    if kind in _FUNCTIONS:
+        return UnknownFunction(f"{kind} {name}() does not exist", position=position)
+    if kind is ObjectKind.SCHEMA:
+        return UnknownSchema(f'schema "{name}" does not exist', position=position)
+    if kind in _RELATIONS:
+        return UnknownTable(f'{kind} "{name}" does not exist', table=name, position=position)
+    within = f' for relation "{relation}"' if relation else ""
+    return UnknownObject(f'{kind} "{name}"{within} does not exist', position=position)
+
+
+def _relation(catalog: Catalog, name: str) -> Descriptor | None:
+    try:
+        return catalog.resolve(name)
+    except UnknownTable:
+        return None
+
+
+# ------------------------------------------------------------------ COMMENT
+
+
+def _comment(statement: Comment, catalog: Catalog) -> NothingToDo:
+    """Look whether the object is there, as far as that can be told."""
+    kind, (name, relation, _) = statement.kind, statement.named
+    match kind:
+        case ObjectKind.TABLE | ObjectKind.SEQUENCE:
+            found = _named_relation(name, catalog, statement.position)
+            if (found.sequence is None) != (kind is ObjectKind.TABLE):
+                raise WrongObject(
+                    f'"{name}" is not a {kind}', table=name, position=statement.position
+                )
+        case ObjectKind.COLUMN:
+            table = _named_relation(relation, catalog, statement.position)
+            if name not in table.by_name:
+                raise UnknownColumn(
+                    f'column "{name}" of relation "{relation}" does not exist',
+                    table=relation,
+                    column=name,
+                    position=statement.position,
+                )
+        case ObjectKind.CONSTRAINT:
+            table = _named_relation(relation, catalog, statement.position)
+            if name not in constraint_names(table):
+                raise UnknownObject(
+                    f'constraint "{name}" for table "{relation}" does not exist',
+                    table=relation,
+                    position=statement.position,
+                )
+        case ObjectKind.INDEX:
+            if find_indexed(catalog, name) is None:
+                raise UnknownTable(
+                    f'relation "{name}" does not exist', index=name, position=statement.position
+                )
+        case ObjectKind.DATABASE | ObjectKind.ROLE:
+            pass  # what it is called is no matter of this catalog's tables
+        case ObjectKind.SCHEMA if name in SCHEMAS:
+            pass
+        case ObjectKind.EXTENSION if name in EXTENSIONS:
+            pass
+        case _:
+            raise _absent(kind, statement, catalog)
+    return NothingToDo(NOT_KEPT)
+
+
+def _named_relation(name: str, catalog: Catalog, position: int) -> Descriptor:
+    found = _relation(catalog, name)
+    if found is None:
+        raise UnknownTable(f'relation "{name}" does not exist', table=name, position=position)
+    return found
+
+
+# ------------------------------------------------------------------ what is built in
+
+
+def _make(statement: MakeBuiltIn) -> NothingToDo:
+    kind, name = statement.kind, statement.name
+    if kind is ObjectKind.SCHEMA:
+        if name == PUBLIC and statement.if_not_exists:
+            return NothingToDo(f'schema "{name}" already exists, skipping')
+        raise FeatureNotSupported(
+            f"CREATE SCHEMA {name!r:.80} is not supported: a database has the schema public only",
+            position=statement.position,
+        )
+    there = EXTENSIONS.get(name)
+    if there is None:
+        known = ", ".join(f"{each} ({what})" for each, what in EXTENSIONS.items())
+        raise FeatureNotSupported(
+            f"extension {name!r:.80} is not supported: built in are {known}",
+            position=statement.position,
+        )
+    return NothingToDo(f"of extension {name} there is {there}, which is built in")

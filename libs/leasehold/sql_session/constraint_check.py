@@ -1,0 +1,206 @@
+"""Checks what a statement writes against CHECK and UNIQUE constraints, as far as its snapshot and
+the transaction's write set prove a violation, so that it is told where a savepoint catches it.
+
+What is not found here the master finds at COMMIT: another one's row that comes meanwhile, and
+whatever foreign keys' actions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
+from leasehold.adapters.sqlite.write import RowWrite
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Index
+from leasehold.catalog.states import READABLE
+from leasehold.model.budget import Budget, size_of
+from leasehold.model.errors import DuplicateKey, FeatureNotSupported
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
+from leasehold.model.records.requests import ReadRange
+from leasehold.replica.pending_changes import PendingChanges
+from leasehold.replica.row_values import image_of
+from leasehold.rows.index_entries import EntryOf, entries_kept, key_of
+from leasehold.transaction.binding import binding
+from leasehold.transaction.duplicate_key import primary_key_exists, unique_key_exists
+from leasehold.transaction.read_set import ReadsSoFar
+
+CLAIM_BYTES: Final = 200
+"""Of a key that is remembered, beside its values: about what holds it."""
+CLAIMANTS_MAX: Final = 16
+"""Rows that have had one key, which ROLLBACK TO may give back to any: the last ones."""
+STORED_ROWS_MAX: Final = 2
+"""A unique index has one row of a key; two where it was broken before it was enforced."""
+
+
+class Claim(NamedTuple):
+    """A row that has a key of a unique index since a statement."""
+
+    index_id: int
+    values: Key
+    row: Key
+
+
+class _Statement(NamedTuple):
+    """What a statement makes of rows, by primary key (None: gone), and where it has read them."""
+
+    descriptor: Descriptor
+    rows: Mapping[Key, Image | None]
+    snapshot: SqliteSnapshot
+
+
+class ConstraintCheck:
+    """The check of one transaction's statements. It keeps the keys of unique indexes that were
+    written; one that was taken back since is found out when it is met."""
+
+    def __init__(
+        self, pending: PendingChanges, budget: Budget, reads: ReadsSoFar | None = None
+    ) -> None:
+        """Begin. `budget` holds what is remembered; `reads` is told of each row that was found in
+        the way, where what was read is verified."""
+        self._pending = pending
+        self._reads = reads
+        self._budget = budget
+        self._claims: dict[tuple[int, int, Key], list[Key]] = {}
+        self._lost: set[int] = set()
+        """Ids of tables of which values went that foreign keys may refer to."""
+
+    def check(
+        self, descriptor: Descriptor, writes: Sequence[RowWrite], snapshot: SqliteSnapshot
+    ) -> Sequence[Claim]:
+        """Return what `remember` takes, once it is written. Raises CheckViolation, DuplicateKey,
+        and what a CHECK or the key of an index raises on a row."""
+        bound = binding(descriptor)
+        for write in writes:
+            if write.after is not None:
+                bound.check_shown(write.before, write.after)
+        uniques = [i for i in descriptor.enforced_uniques if i.state in READABLE]
+        self._note_losses(descriptor, writes)
+        if not uniques or self._may_be_freed(descriptor, snapshot):
+            return ()
+        statement = _Statement(descriptor, _rows(descriptor, writes), snapshot)
+        claims: list[Claim] = []
+        for index, entry_of in entries_kept(descriptor):
+            if index in uniques:
+                claims += self._check_unique(statement, index, entry_of, writes)
+        return claims
+
+    def remember(self, descriptor: Descriptor, claims: Sequence[Claim]) -> None:
+        """Remember the keys that a statement has written. Raises OutOfMemory."""
+        for index_id, values, row in claims:
+            self._budget.hold(CLAIM_BYTES + size_of(values))
+            rows = self._claims.setdefault((descriptor.table_id, index_id, values), [])
+            if row not in rows:
+                rows.append(row)
+                del rows[:-CLAIMANTS_MAX]
+
+    # ------------------------------------------------------------ unique keys
+
+    def _check_unique(
+        self, statement: _Statement, index: Index, entry_of: EntryOf, writes: Sequence[RowWrite]
+    ) -> list[Claim]:
+        claimed: dict[Key, Key] = {}
+        for write in writes:
+            if write.after is None:
+                continue
+            values = key_of(index, entry_of(write.after))
+            if values is None or None in values:
+                continue
+            if write.before is not None and key_of(index, entry_of(write.before)) == values:
+                continue  # a duplicate from before the constraint is not made worse
+            row = _primary(statement.descriptor, write.after)
+            other = claimed.setdefault(values, row)
+            if other != row or self._is_taken(statement, index, entry_of, values, row):
+                if self._reads is not None:
+                    name = statement.descriptor.read_name(index)
+                    self._reads.range(statement.descriptor, ReadRange(name, values))
+                raise self._duplicate(statement, index, values, write)
+        return [Claim(index.element_id, values, row) for values, row in claimed.items()]
+
+    def _is_taken(
+        self, statement: _Statement, index: Index, entry_of: EntryOf, values: Key, row: Key
+    ) -> bool:
+        """Return whether another row than `row` has that key."""
+        descriptor, rows, snapshot = statement
+        table = descriptor.table_id
+
+        def has_it(other: Key) -> bool | None:
+            """Return None where this transaction has not written the row."""
+            if other in rows:
+                image = rows[other]
+            elif (table, other) in self._pending.rows:
+                own = self._pending.rows[table, other]
+                try:
+                    image = None if own is None else image_of(descriptor, own)
+                except FeatureNotSupported:  # a value that the master decides
+                    return False
+            else:
+                return None
+            return image is not None and key_of(index, entry_of(image)) == values
+
+        claims = self._claims.get((table, index.element_id, values), ())
+        if any(claim != row and has_it(claim) for claim in claims):
+            return True
+        if descriptor.provisional or table in self._pending.emptied:
+            return False
+        found = snapshot.get_by(descriptor, index.element_id, values, rows_max=STORED_ROWS_MAX)
+        return any(other != row and has_it(other) is not False for other, _ in found)
+
+    def _duplicate(
+        self, statement: _Statement, index: Index, values: Key, write: RowWrite
+    ) -> DuplicateKey:
+        """Return the error; as in PostgreSQL the primary key is the first to be told."""
+        descriptor = statement.descriptor
+        if write.before is None and not descriptor.hidden_key:
+            name = (descriptor.table_id, write.key)
+            own = self._pending.rows
+            fresh = descriptor.provisional or descriptor.table_id in self._pending.emptied
+            stored = not fresh and statement.snapshot.get(descriptor, write.key) is not None
+            if own[name] is not None if name in own else stored:
+                return primary_key_exists(descriptor, write.key)
+        return unique_key_exists(descriptor, index, values)
+
+    # ------------------------------------------------------------ foreign keys' actions
+
+    def _note_losses(self, descriptor: Descriptor, writes: Sequence[RowWrite]) -> None:
+        """Note that a table has lost values, which rows of others may follow at COMMIT."""
+        if descriptor.table_id in self._lost:
+            return
+        uniques = (index.columns for index in descriptor.enforced_uniques)
+        named = frozenset(descriptor.primary_key).union(*uniques)
+        if any(w.before is not None and (w.after is None or w.given & named) for w in writes):
+            self._lost.add(descriptor.table_id)
+
+    def _may_be_freed(self, descriptor: Descriptor, snapshot: SqliteSnapshot) -> bool:
+        """Return whether rows of the table may go or change at COMMIT with those that they refer
+        to, over however many tables."""
+        if not self._lost:
+            return False
+        made = {table.table_id: table for table in self._pending.schema.made.values()}
+        seen: set[int] = set()
+        ahead = [descriptor]
+        while ahead:
+            for key in ahead.pop().enforced_foreign_keys:
+                if not key.acts or key.parent in seen:
+                    continue
+                if key.parent in self._lost:
+                    return True
+                seen.add(key.parent)
+                known = snapshot.versions(key.parent)
+                ahead += [made[key.parent]] if key.parent in made else known[-1:]
+        return False
+
+
+def _primary(descriptor: Descriptor, image: Image) -> Key:
+    return tuple(image.get(element) for element in descriptor.primary_key)
+
+
+def _rows(descriptor: Descriptor, writes: Sequence[RowWrite]) -> dict[Key, Image | None]:
+    """Return what becomes of rows; one that moves is found under its new key."""
+    rows: dict[Key, Image | None] = {write.key: None for write in writes}
+    for write in writes:
+        if write.after is not None:
+            rows[_primary(descriptor, write.after)] = write.after
+    return rows

@@ -1,0 +1,258 @@
+"""Goal: what breaks a constraint is told when PostgreSQL tells it: CHECK and UNIQUE at the
+statement, where a savepoint catches it, and deferred foreign keys at COMMIT or by SET CONSTRAINTS.
+
+Method: the same blocks said to both, and the same rows, tags, SQLSTATEs and constraint names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import psycopg
+import pytest
+
+from tests.support.postgres.both_servers import both_servers
+from tests.support.postgres.client_server import Server
+from tests.support.postgres.stories import check_story, drop_tables, told
+
+pytestmark = pytest.mark.integration
+
+STORIES: Final = {
+    "a duplicate is the error of its INSERT": """
+        create table member (id int primary key, mail text unique, n int default 1)
+        insert into member values (1, 'a')
+        begin
+        insert into member values (2, 'a')
+        commit
+        begin
+        savepoint s
+        insert into member values (2, 'a')
+        rollback to s
+        insert into member values (3, 'c')
+        savepoint s
+        insert into member values (4, 'c')
+        rollback to s
+        insert into member values (5, 'e'), (6, 'e')
+        rollback to s
+        insert into member values (1, 'a')
+        rollback to s
+        insert into member values (4, null), (5, null)
+        commit
+        select * from member order by id
+    """,
+    "and of its UPDATE": """
+        create table member (id int primary key, mail text unique, n int)
+        insert into member values (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)
+        begin
+        update member set mail = 'x' where id = 1
+        savepoint s
+        update member set mail = 'x' where id = 2
+        rollback to s
+        update member set mail = 'a' where id = 2
+        savepoint s
+        update member set mail = 'b' where id = 3
+        update member set mail = 'a' where id = 1
+        rollback to s
+        update member set mail = mail || '!' where id > 1
+        update member set id = 9, mail = 'x' where id = 3
+        rollback to s
+        insert into member values (4, 'd', 4) on conflict (id) do update set mail = 'x'
+        insert into member values (4, 'd', 4) on conflict (id) do update set mail = 'x'
+        rollback to s
+        commit
+        select * from member order by id
+    """,
+    "what a block has taken away is free, and taken again by ROLLBACK TO": """
+        create table member (id int primary key, mail text unique, n int)
+        insert into member values (1, 'a', 1), (2, 'b', 2)
+        begin
+        delete from member where id = 1
+        insert into member values (3, 'a', 3)
+        savepoint s
+        update member set mail = 'z' where id = 3
+        insert into member values (4, 'a', 4)
+        rollback to s
+        insert into member values (4, 'a', 4)
+        rollback to s
+        delete from member where id = 3
+        insert into member values (1, 'a', 5)
+        insert into member values (3, 'a', 5)
+        rollback to s
+        truncate member
+        insert into member values (7, 'b', 5), (8, 'a', 5)
+        insert into member values (9, 'b', 5)
+        rollback to s
+        commit
+        select * from member order by id
+    """,
+    "over expressions, some rows, and a table of the block's own": """
+        create table member (id int primary key, mail text, gone boolean default false)
+        create unique index member_mail on member (lower(mail)) where not gone
+        insert into member values (1, 'A'), (2, 'a', true)
+        begin
+        savepoint s
+        insert into member values (3, 'a')
+        rollback to s
+        insert into member values (3, 'a', true)
+        savepoint s
+        update member set gone = false where id = 3
+        rollback to s
+        create table made (id int primary key, a int unique check (a > 0))
+        insert into made values (1, 1)
+        savepoint s
+        insert into made values (2, 1)
+        rollback to s
+        insert into made values (2, 0)
+        rollback to s
+        commit
+        select * from made
+    """,
+    "a CHECK is the error of its statement": """
+        create table tank (id int primary key, n int check (n > 0), m int default 5,
+            constraint low check (n < m), k int generated always as (n * 2) stored check (k < 9))
+        begin
+        insert into tank values (1, 0)
+        rollback
+        begin
+        insert into tank values (1, 1)
+        savepoint s
+        update tank set n = n - 1
+        rollback to s
+        update tank set m = 0
+        rollback to s
+        update tank set n = 5, m = 20
+        rollback to s
+        insert into tank (id, n) values (2, 5)
+        rollback to s
+        insert into tank (id, n) values (2, null)
+        update tank set n = 3 where id = 1
+        commit
+        select * from tank order by id
+    """,
+    "an entry that can't be computed": """
+        create table part (id int primary key, n int)
+        create index on part ((10 / n))
+        begin
+        insert into part values (1, 0)
+        rollback
+        insert into part values (1, 2)
+        begin
+        savepoint s
+        update part set n = n - 2
+        rollback to s
+        update part set n = n + 3
+        commit
+        select * from part
+    """,
+    "what a foreign key takes along leaves its keys free": """
+        create table hull (id int primary key)
+        create table plank (id int primary key, hull int references hull on delete cascade
+            deferrable initially deferred, code text unique)
+        create table nail (id int primary key, plank int references plank on delete cascade
+            deferrable initially deferred, code text unique)
+        insert into hull values (1), (2)
+        insert into plank values (1, 1, 'p')
+        insert into nail values (1, 1, 'n')
+        begin
+        delete from hull where id = 1
+        insert into plank values (2, 2, 'p')
+        insert into nail values (2, 2, 'n')
+        commit
+        select * from plank
+        select * from nail
+    """,
+    "SET CONSTRAINTS": """
+        create table port (id int primary key, code text unique)
+        create table call (id int primary key, port int constraint call_port references port
+            deferrable initially deferred, code text constraint call_code references port (code)
+            deferrable initially deferred)
+        set constraints all deferred
+        set constraints call_port, call_code deferred
+        set constraints no_such immediate
+        insert into port values (1, 'x'), (2, 'y')
+        insert into call values (1, 1, null), (2, 2, 'y')
+        begin
+        set constraints all deferred
+        insert into call values (3, 7, null)
+        savepoint s
+        set constraints call_code immediate
+        set constraints call_code deferred
+        set constraints all immediate
+        rollback to s
+        insert into port values (7, 'z')
+        set constraints all immediate
+        set constraints all deferred
+        savepoint s
+        delete from port where id = 1
+        set constraints call_port immediate
+        rollback to s
+        update port set code = 'yy' where id = 2
+        set constraints call_code immediate
+        rollback to s
+        update call set code = null where id = 2
+        update port set code = 'yy' where id = 2
+        set constraints all immediate
+        set constraints all deferred
+        savepoint s
+        set constraints port_code_key immediate
+        rollback to s
+        insert into call values (9, 9, null)
+        commit
+        select * from call order by id
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+    """Ours and theirs."""
+    with both_servers(tmp_path_factory.mktemp("told")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
+def test_both_tell_it_at_the_same_statement(servers: tuple[Server, Server], story: str) -> None:
+    check_story(servers, story)
+
+
+def test_two_that_want_one_key_are_told_apart_at_commit(servers: tuple[Server, Server]) -> None:
+    """What comes meanwhile only the master can know: the first to commit has the key."""
+    ours, _ = servers
+    with ours.psycopg(autocommit=True) as one, ours.psycopg(autocommit=True) as other:
+        one.execute("create table member (id int primary key, mail text unique)")
+        try:
+            for number, each in enumerate((one, other)):
+                each.execute("begin")
+                each.execute(f"insert into member values ({number}, 'a')".encode())
+            assert told(one, "commit") == "COMMIT"
+            assert told(other, "commit") == ("23505", "member_mail_key")
+            assert told(other, "select id from member") == [(0,)]
+        finally:
+            drop_tables(one)
+
+
+def test_get_or_create_of_a_program(servers: tuple[Server, Server]) -> None:
+    """The shape of every ORM: try to insert within a savepoint, else read."""
+    for server in servers:
+        with server.psycopg() as connection:
+            connection.execute("create table tag (id serial primary key, word text unique)")
+            connection.execute("insert into tag (word) values ('a')")
+            connection.commit()
+            found = []
+            for word in ("a", "b", "b"):
+                try:
+                    with connection.transaction():
+                        row = connection.execute(
+                            "insert into tag (word) values (%s) returning word", (word,)
+                        ).fetchone()
+                    found.append(("made", row))
+                except psycopg.errors.UniqueViolation:
+                    row = connection.execute(
+                        "select word from tag where word = %s", (word,)
+                    ).fetchone()
+                    found.append(("there", row))
+            connection.commit()
+            assert found == [("there", ("a",)), ("made", ("b",)), ("there", ("b",))]
+        with server.psycopg(autocommit=True) as connection:
+            drop_tables(connection)

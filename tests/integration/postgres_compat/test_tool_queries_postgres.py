@@ -1,0 +1,183 @@
+"""Goal: what drivers and tools ask of the catalog when they connect, and while they look around, is
+answered as PostgreSQL answers it.
+
+Method: the shapes of such queries, in words of our own, asked of both over the same tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from tests.support.postgres.both_servers import Connection, both_servers, told
+from tests.support.postgres.client_server import Server
+
+pytestmark = pytest.mark.integration
+
+MADE: Final = """
+    create table ship (id bigserial primary key, name varchar(20) unique, since timestamptz);
+    create table crew (ship bigint references ship, place int, who text,
+        constraint crew_key primary key (place, ship));
+    create index crew_who on crew (who desc nulls last, ship);
+    insert into ship (name) values ('a'), ('b');
+    create table said (id int primary key, a int default -1, b bigint default 5, c bigint default
+        5000000000, d numeric default 1.50, e numeric(5, 2) default 2.25, f double precision
+        default 1.5, g double precision default 3, h text default 'x', i varchar(5) default 'x',
+        j boolean default true, k date default '2020-01-01', l numeric default -2.5, m smallint
+        default -3, n double precision default -1.5, o timestamptz default now(), p timestamp
+        default current_timestamp, q text default '', r jsonb default '{}', s uuid default
+        gen_random_uuid(), t char(3) default 'abc', u numeric default 'NaN', v date default
+        current_date, w smallint default 7, x text default E'a\\nb', y boolean default false,
+        z numeric default 10000000000);
+"""
+
+PRIMARY_KEYS: Final = """
+    select found.table_name, found.column_name, found.key_seq, found.pk_name from (
+      select n.nspname as table_schem, t.relname as table_name, a.attname as column_name,
+        (information_schema._pg_expandarray(i.indkey)).n as key_seq, c.relname as pk_name,
+        information_schema._pg_expandarray(i.indkey) as keys, a.attnum as number
+      from pg_catalog.pg_class t join pg_catalog.pg_attribute a on t.oid = a.attrelid
+        join pg_catalog.pg_namespace n on t.relnamespace = n.oid
+        join pg_catalog.pg_index i on a.attrelid = i.indrelid
+        join pg_catalog.pg_class c on c.oid = i.indexrelid
+      where n.nspname = 'public' and i.indisprimary) found
+    where found.number = (found.keys).x order by 1, 3
+"""
+
+INDEX_INFO: Final = """
+    select found.table_name, found.index_name, found.ordinal, found.column_name, found.asc_or_desc
+    from (
+      select t.relname as table_name, c.relname as index_name, (i.keys).n as ordinal,
+        trim(both '"' from pg_catalog.pg_get_indexdef(c.oid, (i.keys).n, false)) as column_name,
+        case am.amname when 'btree' then
+          case i.indoption[(i.keys).n - 1] & 1::smallint when 1 then 'D' else 'A' end
+        end as asc_or_desc
+      from pg_catalog.pg_class t join (
+          select indexrelid, indrelid, indoption,
+            information_schema._pg_expandarray(indkey) as keys
+          from pg_catalog.pg_index) i on t.oid = i.indrelid
+        join pg_catalog.pg_class c on c.oid = i.indexrelid
+        join pg_catalog.pg_am am on c.relam = am.oid
+      where t.relname in ('ship', 'crew')) found
+    order by 1, 2, 3
+"""
+
+QUERIES: Final = (
+    PRIMARY_KEYS,
+    INDEX_INFO,
+    # how types are read and written
+    """select t.typname, p.proname from pg_type t join pg_proc p on p.oid = t.typreceive
+       where t.typname in ('int4', 'text', '_int4', 'timestamptz', 'uuid', 'jsonb', 'numeric')
+       order by 1""",
+    """select typname from pg_type where typinput = 'array_in'::regproc
+       and typname in ('_int4', '_text', 'int4')""",
+    "select typname from pg_type where typinput = 'int4in(cstring)'::regprocedure",
+    """select typname, typinput::text, typoutput::text, typreceive::text, typsend::text from pg_type
+       where typname in ('bool', 'bytea', 'char', 'name', 'int8', 'int2', 'int4', 'text', 'oid',
+         'float8', 'bpchar', 'varchar', 'date', 'timestamp', 'timestamptz', 'interval', 'numeric',
+         'uuid', 'jsonb', '_int4', 'int2vector', 'oidvector', 'regclass', 'regtype') order by 1""",
+    "select 'int4in'::regproc, 'array_in(cstring, oid, integer)'::regprocedure",
+    "select 'no_such_function'::regproc",
+    "select 'int4in'::regproc::oid, 42::regproc, 0::regproc, 4000000::regproc",
+    # functions in FROM
+    "select x[1] from string_to_array('a,b', ',') as x",
+    "select * from current_schema()",
+    "select s from upper('x') as s",
+    "select * from upper('x') as s (a)",
+    "select * from upper('x') with ordinality",
+    "select name, n from ship, abs(-3) n order by 1",
+    "select name, (select a from length(name) a) from ship order by 1",
+    "select * from count(*)",
+    "select * from no_such_function(1)",
+    "select e from jsonb_array_elements('[1, 2]'::jsonb) as e",
+    "select e, value from jsonb_array_elements('[1, 2]'::jsonb) as e where e <> '1'",
+    "select e from jsonb_array_elements_text('[1, 2]'::jsonb) as e order by e desc",
+    "select key from jsonb_each('{\"a\": 1}'::jsonb)",
+    'select * from jsonb_each(\'{"a": 1, "b": [2]}\'::jsonb) as x (k) order by k',
+    'select * from jsonb_each_text(\'{"a": 1, "b": null}\') with ordinality',
+    """select name, key, value from ship, jsonb_each(jsonb_build_object(name, id)) order by 1""",
+    "select * from jsonb_each('[1]')",
+    "select * from jsonb_each('1')",
+    "select * from pg_get_keywords() order by word",
+    "select word from pg_get_keywords() where catcode = 'R' and not barelabel order by 1",
+    # records
+    "select (i).n, (i).x from (select information_schema._pg_expandarray(array[7, 8]) as i) q",
+    "select (i)::text from (select information_schema._pg_expandarray(array[7, null, 8]) as i) q",
+    "select (information_schema._pg_expandarray(array[7, 8])).n, 5",
+    "select (1).n",
+    # names of many
+    "select array[23, 25]::oid[]::regtype[]",
+    "select array[23, 25]::oid[]::regtype[]::text[]",
+    "select array_to_string(array['crew'::regclass, 'ship'::regclass], ', ')",
+    # counts and what there is not
+    "select count(*) >= 0 from pg_stat_user_tables",
+    "select relname from pg_stat_user_tables where schemaname = 'public' order by 1",
+    "select relname, indexrelname from pg_stat_user_indexes where schemaname = 'public' order by 2",
+    "select count(*) from pg_policies",
+    "select count(*) from pg_rules where schemaname = 'public'",
+    "select character_set_name from information_schema.character_sets",
+    "select count(*) from information_schema.element_types where object_schema = 'public'",
+    # defaults
+    """select column_name, column_default from information_schema.columns
+       where table_name = 'said' order by ordinal_position""",
+    """select attnum, pg_get_expr(adbin, adrelid) from pg_attrdef join pg_attribute
+       on attrelid = adrelid and attnum = adnum where adrelid = 'said'::regclass order by 1""",
+    "set role none",
+)
+
+
+EXPLAINED: Final = {
+    "select 1": [{"Node Type": "Result"}],
+    "select * from ship": [{"Node Type": "Seq Scan", "Relation Name": "ship"}],
+    "update ship set name = 'x'": [
+        {"Node Type": "ModifyTable", "Operation": "Update"},
+        {"Node Type": "Seq Scan", "Relation Name": "ship"},
+    ],
+    "select * from ship where id = 1": [
+        {"Node Type": "Index Scan", "Index Name": "ship_pkey", "Relation Name": "ship"}
+    ],
+}
+
+
+def nodes_of(plan: Any) -> Iterator[dict[str, Any]]:
+    told_of = ("Node Type", "Operation", "Index Name", "Relation Name")
+    hidden = {"Relation Name": "ModifyTable"}
+    yield {
+        name: plan[name]
+        for name in told_of
+        if name in plan and plan["Node Type"] != hidden.get(name)
+    }
+    for each in plan.get("Plans", ()):
+        yield from nodes_of(each)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Connection, Connection]]:
+    """Connections to ours and to theirs, with the same tables."""
+    servers: tuple[Server, Server]
+    with both_servers(tmp_path_factory.mktemp("tools")) as servers:
+        one, other = (server.psycopg(autocommit=True) for server in servers)
+        with one, other:
+            for each in (one, other):
+                each.execute(MADE.encode())
+            yield one, other
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_a_tool_is_answered_as_by_postgresql(
+    both: tuple[Connection, Connection], text: str
+) -> None:
+    ours, theirs = both
+    assert told(ours, text) == told(theirs, text)
+
+
+@pytest.mark.parametrize("text", EXPLAINED)
+def test_a_plan_as_json_is_read_as_postgresqls(
+    both: tuple[Connection, Connection], text: str
+) -> None:
+    for each in both:
+        each.execute("set enable_bitmapscan = off" if each is both[1] else "select 1")
+        ((found,),) = each.execute(f"explain (format json) {text}".encode()).fetchall()
+        assert list(nodes_of(found[0]["Plan"])) == EXPLAINED[text]
