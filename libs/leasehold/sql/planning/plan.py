@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -35,6 +34,8 @@ from leasehold.values.types import Type
 
 PLANS_KEPT_MAX: Final = 1_000
 VARIANTS_MAX: Final = 8
+COUNTED_EACH: Final = 256
+"""Plans that are kept until their characters are counted anew."""
 PLAN_CHARACTERS_MAX: Final = 64 * 1024
 """Of a text whose plan is kept. A plan takes about twenty times what its text does."""
 PLANS_CHARACTERS_MAX: Final = 4 * 1024 * 1024
@@ -226,7 +227,7 @@ class Plans:
         self._kept_max = kept_max
         self._kept: OrderedDict[tuple[str, tuple[Type | None, ...]], list[Prepared]] = OrderedDict()
         self._characters = 0  # of all texts that are kept, for each plan of them
-        self._lock = Lock()  # of whoever changes what is kept
+        self._until_count = COUNTED_EACH
 
     def get(
         self,
@@ -254,13 +255,20 @@ class Plans:
         return made
 
     def _keep(self, name: tuple[str, tuple[Type | None, ...]], made: Prepared) -> None:
-        characters = len(name[0])
-        with self._lock:
-            before = self._kept.get(name, [])
-            self._kept[name] = [made, *before][:VARIANTS_MAX]
-            self._characters += characters * (len(self._kept[name]) - len(before))
-            while len(self._kept) > self._kept_max or self._characters > PLANS_CHARACTERS_MAX:
+        before = self._kept.get(name, [])
+        self._kept[name] = [made, *before][:VARIANTS_MAX]
+        self._characters += len(name[0]) * (len(self._kept[name]) - len(before))
+        self._until_count -= 1
+        if not self._until_count:  # threads may have counted at the same moment, past each other
+            self._until_count = COUNTED_EACH
+            kept = list(self._kept.items())
+            self._characters = sum(len(text) * len(plans) for (text, _), plans in kept)
+        while len(self._kept) > self._kept_max or self._characters > PLANS_CHARACTERS_MAX:
+            try:
                 (text, _), plans = self._kept.popitem(last=False)
+            except KeyError:  # another thread has made room
+                self._characters = 0
+            else:
                 self._characters -= len(text) * len(plans)
 
 
