@@ -298,7 +298,7 @@ class _Limited:
 def _whole(said: bytes) -> Any:
     """Messages of the server; before them stand the single bytes that answer for encryption."""
     return (
-        messages(said.lstrip(b"N")) if said[:1] == b"N" and said[1:2] in b"NRE" else messages(said)
+        messages(said.lstrip(b"N")) if said[:1] == b"N" and said[1:2] in b"NREv" else messages(said)
     )
 
 
