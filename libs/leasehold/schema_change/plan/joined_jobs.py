@@ -148,7 +148,8 @@ def _is_not_null(path: ElementPath) -> bool:
 
 def _is_risky(path: ElementPath, blank: frozenset[int]) -> bool:
     stages, element = _stages(path), path.element
-    if any(stage.validate or stage.enforces for stage in stages):
+    validated = isinstance(element, Check | ForeignKey) and any(stage.verify for stage in stages)
+    if validated or any(stage.enforces for stage in stages):
         match element:
             case Index(columns=columns):
                 return element.computed or blank.isdisjoint(columns)
