@@ -184,7 +184,7 @@ class SqlSession:
             self._running.check_may_block()  # called again it would tell them again
             self._settings.reports += [Notice("NOTICE", CODE, cut.notice) for cut in cuts]
         found = read_text(text)
-        self._runner.has_several = len(found) > 1
+        self._state.has_several = len(found) > 1
         self._changes.several = SeveralStatements(text, found) if is_several(found) else None
         return found
 
@@ -255,11 +255,11 @@ class SqlSession:
     def end_batch(self) -> WouldBlock | None:
         waits = self._transactions.end_batch()
         if waits is None:
-            self._runner.has_several = False
+            self._state.has_several = False
         return waits
 
     def fail(self) -> None:
-        self._runner.has_several = False
+        self._state.has_several = False
         if self._state.is_idle:
             self._transactions.end(committed=False)
         else:

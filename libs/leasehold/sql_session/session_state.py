@@ -55,7 +55,8 @@ class SessionState:
         self.block = Block()
         self.privileges = PrivilegeCheck()
         self.sequence_values = SessionSequenceValues()
-        # A statement that must not block uses only plans that are made already.
+        self.has_several = False
+        """The statements of one text run now, which are one transaction."""
         self.plan_of = partial(plans.get, making=self.running.planning)
 
     @property

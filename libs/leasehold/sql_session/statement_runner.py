@@ -31,8 +31,7 @@ class StatementRunner:
     """Runs the statements of one session, one at a time.
 
     Portals and those who prepare statements stand on it: `short` tries a statement without a
-    transaction, `transaction` is where it runs otherwise. `has_several`: the statements of one text
-    run now, which are one transaction.
+    transaction, `transaction` is where it runs otherwise.
     """
 
     def __init__(self, state: SessionState, transactions: TransactionRunner) -> None:
@@ -41,12 +40,11 @@ class StatementRunner:
         self.cursors = state.cursors
         self.transactions = transactions
         self.short = ShortStatements(state, transactions)
-        self.has_several = False
 
     @property
     def in_block(self) -> bool:
         """Whether statements that follow belong to the same transaction."""
-        return self.has_several or not self.state.is_idle
+        return self.state.has_several or not self.state.is_idle
 
     def transaction(self) -> ReplayableTransaction:
         """Return the transaction that runs, or begin one."""

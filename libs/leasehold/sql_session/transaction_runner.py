@@ -53,10 +53,11 @@ class TransactionRunner:
 
     @property
     def would_begin_newest(self) -> bool:
-        """Whether a statement that comes now would begin a transaction, outside a block, that reads
-        what is newest."""
+        """Whether a statement that comes now would be a transaction by itself, that reads what is
+        newest: behind it in its text a BEGIN may come, to whose block it belongs."""
         state = self._state
-        return self._current is None and state.is_idle and state.settings.reads_newest
+        alone = self._current is None and state.is_idle and not state.has_several
+        return alone and state.settings.reads_newest
 
     @property
     def may_update_at_commit(self) -> bool:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from leasehold.transfer.source_tables import SourceColumn
-
-_PRECISION: Final = re.compile(r"timestamp\([0-6]\) (with|without) time zone")
 
 
 class OtherType(NamedTuple):
@@ -33,10 +30,6 @@ _OTHERWISE: Final[Mapping[str, OtherType]] = {
 
 def find_other(column: SourceColumn) -> OtherType | None:
     """Return the type to be tried where the column's own is not taken."""
-    found = _PRECISION.fullmatch(column.type)
-    if found is not None:
-        words = ", of which later values may have more digits"
-        return OtherType(f"timestamp {found[1]} time zone", words)
     if column.labels:
         return OtherType("text", " with a CHECK of its labels", lambda c: f"{c}::text")
     return _OTHERWISE.get(column.type)

@@ -43,8 +43,8 @@ class LoopTurns:
         used_s: Callable[[], float] = thread_time,
     ) -> None:
         """Begin with none. `call_soon` makes the loop call, behind a look at its sockets;
-        `end_round` is called behind the turns of a round. `used_s` counts this thread's seconds of the processor: those
-        that others take meanwhile are nobody's here."""
+        `end_round` is called behind the turns of a round. `used_s` counts this thread's seconds of
+        the processor: those that others take meanwhile are nobody's here."""
         self._call_soon = call_soon
         self._end_round = end_round
         self._now_s = now_s
