@@ -170,7 +170,7 @@ def test_all_of_a_transaction_or_nothing(seed: int) -> None:
 
 def test_a_calm_run_has_every_end() -> None:
     """Committed, failed by its rows, and turned back since its session has gone."""
-    simulation = run(11, replace(PLAN, chaos_ms=40_000, fault_pause_ms=1_000_000))
+    simulation = run(13, replace(PLAN, chaos_ms=40_000, fault_pause_ms=1_000_000))
     (blocks, _) = simulation.workloads
     assert isinstance(blocks, Blocks)
     jobs = [simulation.reference.catalog.jobs[job] for job in blocks.jobs.values()]
