@@ -16,7 +16,7 @@ from leasehold.adapters.sqlite.short_statements import brief_rows, is_brief, nee
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import found_in
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
-from leasehold.model.errors import NotCoherent, Refused
+from leasehold.model.errors import InsufficientPrivilege, NotCoherent, Refused
 from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.replay_log import Asked, Types
 from leasehold.sql.planning.plan import Prepared, Write
@@ -109,7 +109,10 @@ class ShortStatements:
                 role_id = self._state.settings.caller.role_id
                 if role_id != BOOTSTRAP_ROLE and not prepared.is_allowed(catalog, role_id):
                     self._state.settings.see_new_names()
-                    self._state.privileges.check(plan, catalog.access, role_id)
+                    try:
+                        self._state.privileges.check(plan, catalog.access, role_id)
+                    except InsufficientPrivilege:
+                        return None  # it is refused, and audited, where all statements are
                     prepared.keep_allowed(catalog, role_id)
                 return (plan, brief_rows(snapshot, plan, values, rows_max)) if is_short else None
         except Refused as error:

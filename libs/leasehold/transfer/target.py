@@ -55,7 +55,7 @@ class Requests(Protocol):
     def submit(self, request: Mapping[str, Any]) -> Sent: ...
 
 
-class Reader:
+class TargetReader:
     """Asks a node's SQL port, for one thread. `connect` makes a connection to it, when something is
     asked."""
 
@@ -138,7 +138,7 @@ class Reader:
         return [name for (name,) in self.rows(query) if name is not None]
 
 
-class Target(Reader):
+class Target(TargetReader):
     """The target of an import. What is sent by `requests` may come from several threads, each of
     which has a `Target` of its own."""
 

@@ -28,7 +28,11 @@ class World:
         talk = Talk()
         self.said = talk.said
         server: Any = SimpleNamespace(
-            now_s=lambda: 0.0, resume_soon=self.turns.append, call_soon=self._now, workers=None
+            now_s=lambda: 0.0,
+            resume_soon=self.turns.append,
+            call_soon=self._now,
+            turns=SimpleNamespace(ask=lambda turn: turn.take()),
+            workers=None,
         )
         self.client = PgwireClient(server, 7)
         self.client._admission = Admission("me", "demo", {}, 7)

@@ -22,7 +22,7 @@ from leasehold.cli.transfer import exporting
 from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.transfer import export
-from leasehold.transfer.target import Reader
+from leasehold.transfer.target import TargetReader
 from tests.support.postgres.dev_server import dev_server
 
 TABLES: Final = """
@@ -59,7 +59,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
             exporting.register(parser.add_subparsers())
             args = parser.parse_args(["export", *options])
             exporting.check(args)
-            with Reader(connect) as reader:
+            with TargetReader(connect) as reader:
                 return exporting.export(args, reader, Output(as_json=True))
 
         yield Node(served.port, served.database, run)

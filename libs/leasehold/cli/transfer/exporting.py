@@ -31,7 +31,7 @@ from leasehold.transfer.export import (
 )
 from leasehold.transfer.source_catalog import read_relations
 from leasehold.transfer.source_tables import SourceSchema
-from leasehold.transfer.target import Reader
+from leasehold.transfer.target import TargetReader
 
 Writer: TypeAlias = Callable[[Exported, CopyOut, IO[bytes], Count], None]
 WRITERS: Final[Mapping[str, Writer]] = {
@@ -75,11 +75,11 @@ def check(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     check(args)
-    with Reader(connector(args, settings.cluster.database, "leasehold export")) as node:
+    with TargetReader(connector(args, settings.cluster.database, "leasehold export")) as node:
         return export(args, node, output)
 
 
-def export(args: argparse.Namespace, node: Reader, output: Output) -> int:
+def export(args: argparse.Namespace, node: TargetReader, output: Output) -> int:
     """Write the files."""
     schema = without_own(read_relations(node.typed_rows, "public"))
     if args.query is not None:
