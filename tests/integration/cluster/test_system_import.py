@@ -5,6 +5,7 @@ Method: rows enough that it takes a while; killed as soon as some have come, and
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,7 +70,14 @@ def begin(cluster: LocalCluster, *arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed_interrupts,
     )
+
+
+def heed_interrupts() -> None:
+    """Be interrupted by SIGINT, also where the tests run in a shell's background, which ignores
+    it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def end(process: subprocess.Popen[str]) -> Said:
@@ -116,7 +124,7 @@ def test_a_killed_import_goes_on_follows_and_cuts_over(
         client.execute("delete from flights where id % 50 = 0")
         client.execute("update flights set id = -id where id < 100")
     until(lambda: count(cluster, "flights") == ROWS + 2 - ROWS // 50, "the deletion")
-    follows.send_signal(2)
+    follows.send_signal(signal.SIGINT)
     assert end(follows).code == 0
     said = end(begin(cluster, "import", source, "--exclude", "lines", "--cut-over", "--json"))
     assert said.code == 0, said
