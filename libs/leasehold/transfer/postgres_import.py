@@ -244,7 +244,7 @@ class PostgresImport:
                 if name not in there:
                     self.told.note(f"table {table.name}: {name}")
                     try:
-                        self.target.run_schema_change(text)
+                        self.target.run_schema_change(text, self.told.note)
                     except DuplicateObject:
                         if name not in self._names_at(table.name):
                             raise
@@ -276,7 +276,7 @@ class PostgresImport:
             else:
                 text = f"ALTER SEQUENCE {quote_name(sequence.name)} RESTART WITH {following}"
             try:
-                self.target.run_schema_change(text)
+                self.target.run_schema_change(text, self.told.note)
             except Refused as error:
                 raise Refused(f"sequence {sequence.name!r}: {error.message}") from error
 

@@ -13,6 +13,7 @@ from leasehold.model.errors import (
     LeaseholdError,
     OutcomeUnknown,
     Refused,
+    TableBusy,
     VerifyError,
     refused,
 )
@@ -189,11 +190,21 @@ class Target(TargetReader):
         """Send a transaction and wait for it. Raises as `settle` does."""
         return self.settle(self.send(operations, sql))
 
-    def run_schema_change(self, text: str) -> None:
-        """Do a schema change and wait for its job's end. Raises Refused, also where the job
-        fails."""
-        jobs = read_jobs(self.apply((), text).answer)
-        for job in jobs:
+    def run_schema_change(self, text: str, waits: Callable[[str], None]) -> None:
+        """Do a schema change and wait for its job's end. While another job has the table, as of an
+        import that was cut off, it waits, of which `waits` is told. Raises Refused, also where the
+        job fails."""
+        told = False
+        while True:
+            try:
+                outcome = self.apply((), text)
+                break
+            except TableBusy as error:
+                if not told:
+                    told = True
+                    waits(error.message)
+                time.sleep(JOB_LOOK_S)
+        for job in read_jobs(outcome.answer):
             self._wait_for_job(job)
 
     def _wait_for_job(self, job: int) -> None:

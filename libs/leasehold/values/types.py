@@ -120,7 +120,7 @@ def parse_type(text: str) -> Type:
     name = (found[1] if found else whole).strip(BLANKS)
     takes = name == "float"
     name = name if found and takes else SYNONYMS.get(name, name)
-    takes = takes or name in ("varchar", "char", "numeric", *TIMESTAMPS)
+    takes = takes or name in TIMESTAMPS or name in ("varchar", "char", "numeric")
     if (name not in KNOWN and name != "float") or (found and not takes):
         raise FeatureNotSupported(f"type {text!r} is not known; known are: {', '.join(KNOWN)}")
     if found is None:

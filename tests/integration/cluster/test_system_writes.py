@@ -316,7 +316,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "unknown-table": ({**insert(1), "table": "stok"}, "42P01", "stok"),
     "unknown-column": (insert(1, nam="x"), "42703", "nam"),
     "wrong-type": (insert(1, n="many"), "22P02", "n"),
-    "no-value": (insert(1, n=[1]), "08P01", "n"),
+    "no-value": (insert(1, n=[1]), "22P02", "n"),
     "out-of-range": (insert(1, n=1 << 40), "22003", "n"),
     "too-long": (insert(1, name="x" * 21), "22001", "name"),
     "not-null": (insert(1, n=None), "23502", "n"),

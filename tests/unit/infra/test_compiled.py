@@ -377,3 +377,16 @@ def test_no_compiled_module_relies_on_what_mypyc_does_otherwise() -> None:
                 assert not any(text.startswith(("count(", "itertools.")) for text in endless), (
                     f"{module}:{node.lineno}"
                 )
+
+
+def test_nothing_compiled_looks_in_what_is_unpacked() -> None:
+    """`x in (a, *b)` ends mypyc with an internal error, and nothing is compiled any more."""
+    for name in MODULES:
+        tree = ast.parse((PACKAGE / name).read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Compare) and any(
+                isinstance(o, ast.In | ast.NotIn) for o in node.ops
+            ):
+                inside = [getattr(c, "elts", ()) for c in node.comparators]
+                starred = any(isinstance(item, ast.Starred) for items in inside for item in items)
+                assert not starred, f"{name}:{node.lineno}"
