@@ -245,7 +245,7 @@ def test_l1_l2_l9_the_log_has_one_line_of_history(settings: ClientSettings) -> N
         reader.close()
     assert claims >= 5
     assert position.epoch == claims
-    assert position.lsn > 1_000
+    assert position.lsn > 500
 
 
 def test_no_process_has_met_an_error_of_its_own(cluster: LocalCluster) -> None:
