@@ -165,8 +165,11 @@ class Job:
 
     def edits_of(self, table_id: int) -> tuple[Edit, ...]:
         """Return the edits that the current step makes in one of the tables."""
-        edits = self.current.edits
-        return tuple(e for e in edits if (e.table_id or self.table_id) == table_id)
+        return self.edits_in(self.current, table_id)
+
+    def edits_in(self, step: Step, table_id: int) -> tuple[Edit, ...]:
+        """Return the edits that a step makes in one of the tables."""
+        return tuple(e for e in step.edits if (e.table_id or self.table_id) == table_id)
 
     @property
     def gentle(self) -> bool:

@@ -247,8 +247,7 @@ def _broken_by_rows(node: SqlNode, job: Job) -> dict[str, str]:
         return {}
     element_id = job.findings[0][1]
     table_id = job.failed_table
-    edits = (edit for step in job.steps for edit in step.edits)
-    own = (edit for edit in edits if (edit.table_id or job.table_id) == table_id)
+    own = (edit for step in job.steps for edit in job.edits_in(step, table_id))
     made = next((edit for edit in own if edit.element_id == element_id), None)
     if made is not None:
         return {"column" if made.kind is Kind.COLUMN else "constraint": made.name}

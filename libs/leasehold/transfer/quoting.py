@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from leasehold.sql.functions.polymorphic import quote_literal
+
 
 def quote_name(name: str) -> str:
     """Return a name in quotes, as it is."""
@@ -17,9 +19,4 @@ def quote_names(names: Iterable[str]) -> str:
 
 def quote_text(text: str | None) -> str:
     """Return a constant that means the same whatever standard_conforming_strings says."""
-    if text is None:
-        return "NULL"
-    doubled = text.replace("'", "''")
-    if "\\" not in doubled:
-        return f"'{doubled}'"
-    return "E'" + doubled.replace("\\", "\\\\") + "'"
+    return "NULL" if text is None else quote_literal(text)

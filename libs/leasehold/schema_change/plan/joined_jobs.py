@@ -94,8 +94,7 @@ def table_after(table: Descriptor, job: Job) -> Descriptor:
     """Return a table as a job will leave it, under the number of the version that it has now."""
     made = table
     for step in job.steps:
-        own = (e for e in step.edits if (e.table_id or job.table_id) == table.table_id)
-        made = apply_edits(made, tuple(own))
+        made = apply_edits(made, job.edits_in(step, table.table_id))
     return replace(made, version=table.version)
 
 
@@ -171,8 +170,7 @@ def check_versions(table: Descriptor, planned: JobPlan) -> None:
     their own, and its expressions find them. Raises FeatureNotSupported."""
     made = table
     for step in planned.job.steps:
-        own = (e for e in step.edits if e.table_id in (0, table.table_id))
-        made = apply_edits(made, tuple(own))
+        made = apply_edits(made, planned.job.edits_in(step, table.table_id))
         shown = [c.name for c in made.columns if c.state is State.PUBLIC and not c.hidden]
         if len({*shown}) != len(shown):
             raise _refusal(planned, "which would have two columns of one name for a while")

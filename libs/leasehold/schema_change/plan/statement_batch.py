@@ -579,8 +579,7 @@ def _find_joining(planned: JobPlan) -> set[int]:
 def _take_all_steps(table: Descriptor, job: Job) -> Descriptor:
     """Take all steps of a job on a table that nobody can have used and that has no rows."""
     for step in job.steps:
-        own = (e for e in step.edits if (e.table_id or job.table_id) == table.table_id)
-        table = apply_edits(table, tuple(own))
+        table = apply_edits(table, job.edits_in(step, table.table_id))
     # No row is older than its locks, so they have nothing to take over, nor than its columns.
     columns = tuple(
         replace(column, missing=None, moment=None, moment_zone="") for column in table.columns
