@@ -49,14 +49,20 @@ def await_job(watch: ClusterWatch, job: int, wanted: Callable[[Job], bool], what
         raise AssertionError(f"job {job} stands at {found and found.job}: {what}") from None
 
 
-def in_backfill(watch: ClusterWatch, job: int, rows: int = 200) -> Job:
-    """Until so many rows are filled and more are to come."""
+def in_backfill(watch: ClusterWatch, job: int, rows: int = 200) -> None:
+    """Wait until so many rows are read or filled, and more are to come. What is filled by range is
+    read as a whole before the log knows of a row; until then Spark's progress alone tells."""
 
-    def half_way(found: Job) -> bool:
-        assert not found.status.ended, f"too fast to break anything: {found}"
-        return found.phase is Phase.BACKFILLING and found.rows_read >= rows
+    def half_way(view: ClusterView) -> bool:
+        found = view.jobs.get(job)
+        if found is None:
+            return False
+        assert not found.status.ended, f"too fast to break anything: {found.job}"
+        progress = view.progress.get(job)
+        read = progress.rows if progress is not None and progress.run == found.job.run else 0
+        return found.job.phase is Phase.BACKFILLING and max(found.job.rows_read, read) >= rows
 
-    return await_job(watch, job, half_way, "the middle of a backfill")
+    seen(watch, half_way, f"the middle of the backfill of job {job}")
 
 
 def ended(watch: ClusterWatch, job: int, status: Status = Status.SUCCEEDED) -> Job:
