@@ -39,7 +39,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test test-all check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
+.PHONY: help setup tools demo quick quick-tests test in-process test-all check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

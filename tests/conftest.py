@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 from leasehold.adapters.os.garbage import collect_seldom
 from tests.models.summary import AddLine, ModelLine, Tell, table
+from tests.support.worker_groups import GroupScheduling
 
 # How long an example takes says what else the machine does.
 settings.register_profile("leasehold", deadline=None)
@@ -25,6 +27,11 @@ def pytest_collection_finish() -> None:
     those of what tests make come as seldom as in a node's process."""
     gc.collect()
     collect_seldom()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling | None:
+    return GroupScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture

@@ -11,8 +11,6 @@ from pathlib import Path, PurePath
 from typing import Final
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
 
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
@@ -27,25 +25,33 @@ from tests.support.cluster.redis_server import RedisServer, redis_in
 from tests.support.cluster.secure_suite import secrets_of, settings_of_superuser
 from tests.support.cluster.system_cluster import Beside, a_database, settings_of
 from tests.support.cluster.system_load import STEADY_S, Load
+from tests.support.worker_groups import find_group
 
-PACKAGES: Final = {made.parent.name for made in Path(__file__).parent.rglob("__init__.py")}
 LONGEST: Final = (
-    "changes",
     "test_system_schema",
+    "changes",
     "test_system_outages",
     "test_system_log_made_anew",
     "test_pgbench",
-    "test_import_postgres",
+    "test_documents",
+    "test_system_fast_log",
+    "test_secure_cluster",
+    "test_system_handover",
+    "test_spark_backfill",
+    "test_system_takeover",
+    "test_system_fast_requests",
     "test_system_import",
     "test_system_random",
-    "test_system_takeover",
-    "test_spark_validation",
     "test_system_full_disk",
-    "test_system_fast_log",
-    "test_system_fast_requests",
-    "test_documents",
+    "test_system_queue_recreated",
+    "test_system_poison",
+    "test_spark_validation",
+    "test_spark_retry",
+    "test_changefeed",
+    "test_system_fast_guarded",
+    "test_compiled",
+    "test_kafka_access",
     "test_matrix",
-    "test_spark_backfill",
     "test_spark_cluster",
     "test_spark_comparison",
     "test_installed_package",
@@ -63,26 +69,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _turn(item: pytest.Item) -> int:
-    name = _group(item.path).name
+    name = PurePath(find_group(item.nodeid)).name
     return LONGEST.index(name) if name in LONGEST else len(LONGEST)
-
-
-def _group(path: PurePath) -> PurePath:
-    """A module that starts what it needs, or a package that does so for all of its modules."""
-    return path.parent if path.parent.name in PACKAGES else path.with_suffix("")
-
-
-class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]
-    """The tests of a group on one worker. (xdist's `loadgroup` needs `_nodeid` of pytest's items,
-    which pytest 9.2 has no more: each test would go to any worker.)"""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return str(_group(PurePath(super()._split_scope(nodeid))))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling | None:
-    return GroupScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -23,21 +23,20 @@ from infra.ports import Ports
 pytestmark = pytest.mark.integration
 SEEDS = ("1", "6")
 RUN_DEADLINE_S = 240
-SESSIONS = [
-    f"tests/unit/{name}.py"
-    for name in (
-        "client/test_change_producer",
-        "sql_session/test_cursors",
-        "sql_session/test_hurried_session",
-        "client/test_pending",
-        "sql_session/test_single_update",
-        "sql_session/test_sql_session",
-        "sql_session/test_wire_scenarios",
-        "pgwire/test_conversation",
-        "adapters/postgres/test_server",
-        "adapters/postgres/test_server_waits",
-    )
-]
+SESSIONS = (
+    "sql_session/test_hurried_session",
+    "sql_session/test_single_update",
+    "pgwire/test_conversation",
+)
+OTHER_SESSIONS = (
+    "client/test_change_producer",
+    "client/test_pending",
+    "sql_session/test_cursors",
+    "sql_session/test_sql_session",
+    "sql_session/test_wire_scenarios",
+    "adapters/postgres/test_server",
+    "adapters/postgres/test_server_waits",
+)
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +110,21 @@ def test_the_services_of_a_cluster_are_compiled(build: Path, tmp_path: Path) -> 
     assert cluster.env("m1")["PYTHONPATH"].split(":")[0] == str(build)
 
 
-def test_sessions_say_the_same(build: Path) -> None:
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(SESSIONS, id="short"),
+        pytest.param(
+            OTHER_SESSIONS,
+            id="other",
+            marks=pytest.mark.long("a minute and a half; clients of all clusters meet compiled code"),
+        ),
+    ],
+)
+def test_sessions_say_the_same(build: Path, names: tuple[str, ...]) -> None:
     """What a client is told, statement by statement, is in the sessions' own tests."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SESSIONS]
+    modules = [f"tests/unit/{name}.py" for name in names]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *modules]
     environ = {**os.environ, "PYTHONPATH": f"{build}:{ROOT}"}
     where = "import leasehold.sql_session.session as session; print(session.__file__)"
     found = subprocess.check_output([sys.executable, "-c", where], env=environ, text=True)

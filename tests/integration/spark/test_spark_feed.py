@@ -13,6 +13,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from infra.local_cluster import LocalCluster
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.writer import TopicWriter
@@ -27,6 +29,7 @@ from tests.support.cluster.secure_suite import access_of
 DEADLINE_S = 240
 
 
+@pytest.mark.long("a Spark of its own for half a minute; test_feeds reads every change of a feed")
 def test_spark_reads_a_feed_as_a_stream(
     kafka: KafkaSettings, servers: LocalCluster, database: str, topics: Topics, tmp_path: Path
 ) -> None:

@@ -113,6 +113,7 @@ def test_rows_from_before_a_truncation_are_gone(
     assert by_query == (images > 1_000)
 
 
+@pytest.mark.long("half a minute; runs of a backfill are killed and started again by the same code")
 def test_paused_killed_and_started_again(pipeline: Pipeline) -> None:
     """Goal: a pause ends the query; SIGKILL in the middle: it goes on from its checkpoint, finds
     the same, and the run that has ended is not done again."""
