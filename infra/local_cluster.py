@@ -171,6 +171,11 @@ class LocalCluster:
         given = from_environment(ClusterSettings, self._environ)
         return replace(given, data=self.data, dashboard_port=self.ports.dashboard)
 
+    def server_env(self, name: str) -> dict[str, str]:
+        """Return the whole environment that Kafka's broker or Redis is started with."""
+        assert name in (KAFKA, REDIS), name
+        return server_environment(self._environ)
+
     def env(self, name: str) -> dict[str, str]:
         """The whole environment that `name` is started with; also for commands run by hand, which
         get all of ours."""
@@ -373,7 +378,7 @@ class LocalCluster:
         if self.processes.find(KAFKA) is None:
             make_private_folder(self.data)
             self.make_secrets()
-            environ = server_environment(self._environ)
+            environ = self.server_env(KAFKA)
             self._broker.prepare(environ)
             self.processes.start(KAFKA, self._broker.command(), environ, ROOT)
 
@@ -385,7 +390,7 @@ class LocalCluster:
             self.make_secrets()
             more = None if self.secure is None else self.secure.redis_settings()
             command = server_command(folder, self.ports.redis, more)
-            self.processes.start(REDIS, command, server_environment(self._environ), ROOT)
+            self.processes.start(REDIS, command, self.server_env(REDIS), ROOT)
 
     def _wait_for_kafka(self) -> None:
         alive = self._alive(KAFKA)

@@ -57,13 +57,9 @@ class ClockedCluster(LocalCluster):
         clock = self.clocks.get(name)
         return {**super().env(name), **(clock.environment if clock else {})}
 
-    def _start_redis(self) -> None:
-        plain = self._environ
-        self._environ = {**plain, **self.clocks[REDIS].environment}
-        try:
-            super()._start_redis()
-        finally:
-            self._environ = plain
+    def server_env(self, name: str) -> dict[str, str]:
+        clock = self.clocks.get(name)
+        return {**super().server_env(name), **(clock.environment if clock else {})}
 
 
 @contextmanager
