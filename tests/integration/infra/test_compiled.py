@@ -117,7 +117,9 @@ def test_the_services_of_a_cluster_are_compiled(build: Path, tmp_path: Path) -> 
         pytest.param(
             OTHER_SESSIONS,
             id="other",
-            marks=pytest.mark.long("a minute and a half; clients of all clusters meet compiled code"),
+            marks=pytest.mark.long(
+                "a minute and a half; clients of all clusters meet compiled code"
+            ),
         ),
     ],
 )

@@ -66,7 +66,9 @@ def write(folder: Path, facts: list[Fact], seed: int) -> None:
             file.add(shuffled[number::2])
 
 
-@pytest.mark.long("a minute of a Spark of its own; test_spark_validation meets each kind of finding")
+@pytest.mark.long(
+    "a minute of a Spark of its own; test_spark_validation meets each kind of finding"
+)
 def test_spark_and_memory_find_the_same(tmp_path: Path) -> None:
     cases, expected = [], []
     for seed in SEEDS:
