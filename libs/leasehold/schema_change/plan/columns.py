@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from leasehold.catalog.descriptor import COLUMNS_MAX
-from leasehold.catalog.elements import Column, Constraint, Index
+from leasehold.catalog.elements import Column, Constraint, Index, Missing
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateColumn,
@@ -17,6 +17,7 @@ from leasehold.model.errors import (
     OutOfRange,
     SyntaxInvalid,
 )
+from leasehold.rows.computed_missing import make_computed
 from leasehold.schema_change.plan.constraints import add_check, add_foreign_key, add_unique
 from leasehold.schema_change.plan.definitions import (
     make_column,
@@ -140,10 +141,23 @@ def _add_generated(draft: TableDraft, column: Column, definition: GeneratedDefin
             position=definition.position,
         )
     made = replace(made, nullable=True)
-    draft.take(element_paths.add_generated(made), f"column {made.name}")
+    missing = _computed(
+        draft, made, made.derived.expression, made.derived.sources, made.derived.zone
+    )
+    draft.take(element_paths.add_generated(made, missing), f"column {made.name}")
     if not column.nullable:
         draft.take(element_paths.set_not_null(made), f"column {made.name}")
     draft.columns[made.name] = replace(made, nullable=column.nullable)
+
+
+def _computed(
+    draft: TableDraft, column: Column, expression: str, sources: Iterable[int], zone: str
+) -> Missing | None:
+    """Return what rows from before a column that follows others have, None where their images have
+    to tell."""
+    if not draft.computed:
+        return None
+    return make_computed(draft.table, column, expression, sources, zone)
 
 
 def drop_column(draft: TableDraft, action: DropColumn) -> None:
@@ -406,7 +420,8 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
         kept_in(text, seen, target, action.zone)
         for text, seen, target in ((forth, draft.table, new), (back, as_new, old))
     ]
-    for path in element_paths.change_type(old, new, *kept):
+    missing = _computed(draft, new, *kept[0])
+    for path in element_paths.change_type(old, new, *kept, missing):
         draft.paths.append(path)
     draft.words.append(f"column {old.name}")
     draft.columns[old.name] = new
