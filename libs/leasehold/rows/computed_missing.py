@@ -24,6 +24,8 @@ from leasehold.sql.expressions.portable import is_portable
 
 COMPUTED_BYTES_MAX: Final = 1_024
 """Of all that says how a value is computed: it travels in every version event."""
+TABLE_BYTES_MAX: Final = 32_768
+"""Of all columns of a table together."""
 SOURCES_MAX: Final = 16
 
 Compute = Callable[[Image], Any]
@@ -44,8 +46,13 @@ def make_computed(
         return None  # nobody knows yet from which version on
     said = tuple(Source(c.element_id, c.name, c.type, c.missing) for c in named)
     made = Missing(THIS_VERSION, None, computed=Computed(expression, column.type, said))
-    small = len(msgpack.packb(missing_to_wire(made))) <= COMPUTED_BYTES_MAX
-    return made if small else None
+    size = _size_of(made)
+    others = sum(_size_of(m) for m in table.missing.values() if m.computed is not None)
+    return made if size <= COMPUTED_BYTES_MAX and size + others <= TABLE_BYTES_MAX else None
+
+
+def _size_of(missing: Missing) -> int:
+    return len(msgpack.packb(missing_to_wire(missing)))
 
 
 @lru_cache(maxsize=1_024)

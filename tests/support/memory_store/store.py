@@ -260,9 +260,10 @@ class MemoryStore:
         pairs.update(done.put)
         newest = () if done.exists else now.versions(table)[-1:]
         for missing in (version.missing for version in newest):
-            for element, (_, value, at_once) in missing.items():
+            for element, said in missing.items():
                 # What a row has at once goes with it, whoever takes it away.
-                if at_once and element not in descriptor.by_id and pairs.get(element) == value:
+                unknown = said.at_once and element not in descriptor.by_id
+                if unknown and pairs.get(element) == said.value:
                     del pairs[element]
         now.pairs[table, key] = pairs
         if not pairs:
@@ -333,7 +334,11 @@ class MemoryStore:
             now.ranges = (first._replace(run=_run_of(now, descriptor, first)), *others)
             merged = Merged(0, MERGE_PAUSE_NS)
         else:
+            column = descriptor.by_id.get(first.element_id)
             for entry, key, lsn in first.run[:MERGED_MAX]:
+                if column is not None:
+                    _put_value(now, first.table_id, column, key)
+                    continue
                 stamp = now.exists.get((first.table_id, key))
                 if stamp is not None and stamp[1] == lsn:
                     now.entries.add((first.table_id, first.element_id, entry, key))
@@ -353,9 +358,13 @@ class MemoryStore:
         if not complete:
             now.entries = {each for each in now.entries if each[:2] != of}
             return
+        column = descriptor.by_id.get(element_id)
         for each in ended:
             for entry, key, _ in _run_of(now, descriptor, each):
-                now.entries.add((*of, entry, key))
+                if column is None:
+                    now.entries.add((*of, entry, key))
+                else:
+                    _put_value(now, descriptor.table_id, column, key)
 
     def _backfill_image(
         self, descriptor: Descriptor, key: Key, image: Image, genids: Genids
@@ -539,10 +548,10 @@ class MemoryStore:
 def _run_of(
     now: Contents, descriptor: Descriptor, waiting: WaitingRange
 ) -> tuple[tuple[Key, Key, int], ...]:
-    """Return entry, key and LSN of the rows of a range that have an entry, in the index's order."""
+    """Return entry, key and LSN of the rows of a range that have an entry, in the index's order; of
+    a column's range all rows, in the order of keys, each with no entry."""
     index = descriptor.element(waiting.element_id)
-    assert isinstance(index, Index), "ranges are an index's"
-    made = entry_of(descriptor, index)
+    made = entry_of(descriptor, index) if isinstance(index, Index) else lambda image: ()
     found = []
     for table, key in now.exists:
         row = now.row(table, key) if table == descriptor.table_id and waiting.has(key) else None
@@ -550,6 +559,14 @@ def _run_of(
         if row is not None and entry is not None:
             found.append((entry, key, row.lsn))
     return tuple(sorted(found, key=lambda each: (order_of(each[0]), order_of(each[1]))))
+
+
+def _put_value(now: Contents, table: int, column: Column, key: Key) -> None:
+    """Put a column's value into a row as it is, if it is there and lacks one."""
+    row = now.row(table, key)
+    after = None if row is None else backfill_row(column, row.values)
+    if after is not None:
+        now.pairs[table, key] = {**now.pairs[table, key], **after}
 
 
 def _forget_decided(outcomes: dict[bytes, Outcome], before_us: int, rows_max: int) -> int:

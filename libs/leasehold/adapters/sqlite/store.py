@@ -23,6 +23,7 @@ from leasehold.adapters.sqlite.checking.checker import Checker
 from leasehold.adapters.sqlite.checking.repair import repair_entry
 from leasehold.adapters.sqlite.checking.yielding import Users
 from leasehold.adapters.sqlite.checkpoints import Checkpoints
+from leasehold.adapters.sqlite.column_backfill import backfill_computed
 from leasehold.adapters.sqlite.counts import RowCounts
 from leasehold.adapters.sqlite.history import make_history
 from leasehold.adapters.sqlite.layout import (
@@ -459,10 +460,14 @@ class SqliteStore:
             return len(backfill.keys)
         if backfill.span is not None:
             self._ranges_touched = True
-            return self._ranges.note(plan, plan.entries[element.element_id], backfill.span)
+            return self._ranges.note(plan, element.element_id, backfill.span)
         if not isinstance(element, Column):
             return backfill_entries(
                 self._connection, plan, plan.entries[element.element_id], backfill.keys
+            )
+        if element.missing is not None and element.missing.computed is not None:
+            return backfill_computed(
+                self._connection, plan, element, backfill.keys, self._change_entries
             )
         if element.element_id not in plan.indexed_ids:
             return backfill_column(self._connection, plan, element, backfill.keys)
@@ -500,7 +505,7 @@ class SqliteStore:
         table_id = descriptor.table_id
         self._ranges_touched = True
         self._ranges.end(table_id, element_id, self._plan(descriptor) if complete else None)
-        if not complete:
+        if not complete and element_id not in descriptor.by_id:
             self._touch(table_id)
             self._look_aside = True
             set_entries_aside(self._connection, table_id, element_id, lsn)

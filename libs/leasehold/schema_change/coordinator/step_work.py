@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.elements import Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Element, Index
 from leasehold.catalog.job import Job, Phase
 from leasehold.model.ports import Now
 from leasehold.model.records.log import CheckSlice
@@ -53,6 +54,15 @@ class NoRanges:
 
     def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
         return ()
+
+
+def _is_ranged(element: Element, descriptor: Descriptor) -> bool:
+    if isinstance(element, Index):
+        return not element.computed
+    if not isinstance(element, Column) or element.missing is None:
+        return False
+    indexed = any(element.element_id in index.over for index in descriptor.indexes)
+    return element.missing.computed is not None and not indexed
 
 
 class StepWork:
@@ -98,13 +108,14 @@ class StepWork:
 
     def find_ranged(self, job: Job, now: Now) -> frozenset[int]:
         """Return the elements of the job's step that are filled by range: plain indexes, whose
-        entries SQL tells, and of which no row can compute for long. Of its own table alone: by that
-        a node finds the job of a range."""
+        entries SQL tells, and of which no row can compute for long; columns that each node computes
+        from its own rows, unless an index gets their entries meanwhile. Of its own table alone: by
+        that a node finds the job of a range."""
         if job.current.table_id or not self.ranges.known(now.mono_ns):
             return frozenset()
         descriptor = self._catalog.newest(job.table_id)
         elements = map(descriptor.element, job.current.backfills)
-        return frozenset(e.element_id for e in elements if isinstance(e, Index) and not e.computed)
+        return frozenset(e.element_id for e in elements if e and _is_ranged(e, descriptor))
 
     def _backfill(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
         if not job.chunks_ended and not self._is_empty(job.worked_table):
