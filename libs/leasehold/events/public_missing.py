@@ -1,7 +1,7 @@
 """What rows have in a column without an image of their own, as version events tell it. PURE.
 
-`{"below": 3, "value": "A1"}` where it is one value for all; `{"below": 3, "computed": {…}}` where it
-differs by row. The latter has no `value`: ⚠ a reader who knows the former alone stops there, and
+`{"below": 3, "value": "A1"}` where it is one value for all; `{"below": 3, "computed": {…}}` where
+it differs by row. The latter has no `value`: ⚠ a reader who knows the former alone stops there, and
 takes no row for one that has NULL.
 """
 

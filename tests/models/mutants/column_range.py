@@ -13,7 +13,6 @@ from tests.models.model_column_range import (
     Row,
     Store,
     Version,
-    World,
     pair_of,
 )
 

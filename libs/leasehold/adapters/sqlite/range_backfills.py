@@ -35,7 +35,6 @@ import apsw
 import msgpack
 
 from leasehold.adapters.os.scheduling import take_short_turns
-from leasehold.adapters.sqlite.column_backfill import ColumnBackfill
 from leasehold.adapters.sqlite.checking.yielding import (
     STEPS_BETWEEN_LOOKS,
     GivesWay,
@@ -43,6 +42,7 @@ from leasehold.adapters.sqlite.checking.yielding import (
     pause_ns,
     processors_wanted,
 )
+from leasehold.adapters.sqlite.column_backfill import ColumnBackfill
 from leasehold.adapters.sqlite.layout import BUSY_TIMEOUT_MS
 from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan
 from leasehold.catalog.elements import Column
