@@ -194,12 +194,20 @@ def test_what_differs_by_row_is_told_without_a_value() -> None:
         "length": 3,
         "sources": [
             {
-                "id": 1, "name": "b", "type": "bytea", "length": None,
+                "id": 1,
+                "name": "b",
+                "type": "bytea",
+                "length": None,
                 "missing": {"below": 3, "value": "\\x00", "at_once": True},
             },
             {
-                "id": 7, "name": "n", "type": "numeric", "length": None,
-                "precision": 5, "scale": 2, "missing": None,
+                "id": 7,
+                "name": "n",
+                "type": "numeric",
+                "length": None,
+                "precision": 5,
+                "scale": 2,
+                "missing": None,
             },
         ],
     }

@@ -4,6 +4,7 @@ version on they don't. The version is known only when it is made."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -31,7 +32,7 @@ def steps_of(sql: str, table: Descriptor = TABLE, **knows: bool) -> tuple[Step, 
     catalog.apply(DescriptorWrite(1, table.version, table.to_wire()), 0, 1)
     statement = parse_ddl(sql)
     assert isinstance(statement, AlterTable)
-    made = plan(statement, catalog, **knows)
+    made = plan(statement, catalog, **cast(Any, knows))
     assert isinstance(made, JobPlan)
     return made.job.steps
 

@@ -456,7 +456,8 @@ def _between(plan: WritePlan, span: KeySpan) -> tuple[str, Key]:
 
 
 def _packed(span: KeySpan) -> bytes:
-    return msgpack.packb([list(span.after), list(span.through)])
+    packed: bytes = msgpack.packb([list(span.after), list(span.through)])
+    return packed
 
 
 def _span_from(data: bytes) -> KeySpan:

@@ -62,8 +62,8 @@ SEED_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class SchemaSettings:
-    """`columns_by_images`: a column that follows others is told by an image of each row, for
-    readers of images who can't compute it."""
+    """The settings of schema changes. `columns_by_images`: a column that follows others is told by
+    an image of each row, for readers of images who can't compute it."""
 
     coordinator: CoordinatorSettings = field(default_factory=CoordinatorSettings)
     columns_by_images: bool = False
