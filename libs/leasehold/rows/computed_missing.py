@@ -56,13 +56,19 @@ def _size_of(missing: Missing) -> int:
 
 
 @lru_cache(maxsize=1_024)
-def compile_computed(computed: Computed) -> Compute:
-    """Return a function from a row that has its sources to its value, None where that can't be
-    computed. Raises what `compile_expression` raises when it is compiled."""
+def compile_strictly(computed: Computed) -> Compute:
+    """Return a function from a row that has its sources to its value; it raises a Refused where
+    that can't be computed. Raises what `compile_expression` raises when it is compiled."""
     columns = tuple(Column(s.element_id, s.name, s.type) for s in computed.sources)
     target = Column(max(c.element_id for c in columns) + 1, "", computed.type)
     seen = Descriptor(0, "", 0, columns, ())
-    compute = compile_expression(computed.expression, seen, target)
+    return compile_expression(computed.expression, seen, target)
+
+
+@lru_cache(maxsize=1_024)
+def compile_computed(computed: Computed) -> Compute:
+    """Return a function as `compile_strictly` does, that gives None where it can't be computed."""
+    compute = compile_strictly(computed)
 
     def value(image: Image) -> Any:
         try:

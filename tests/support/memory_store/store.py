@@ -17,7 +17,7 @@ from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import WRITTEN
 from leasehold.model.budget import UNBOUNDED_BYTES, Budget, RangeLooks, RangeTooLong
-from leasehold.model.errors import StoreCorrupted
+from leasehold.model.errors import Refused, StoreCorrupted
 from leasehold.model.ids import first_id, genid, genid_lsn
 from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Merged, RangeWaiting, Row, StoredCatalog
@@ -33,6 +33,7 @@ from leasehold.model.records.log import (
 )
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.model.time_units import NS_PER_MS
+from leasehold.rows.computed_missing import compile_strictly
 from leasehold.rows.filled_by_key import backfill_row
 from leasehold.rows.index_entries import entry_of
 from leasehold.rows.key_values import EntryChange, entries
@@ -348,6 +349,21 @@ class MemoryStore:
         self._committed = now
         return merged
 
+    def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:
+        """Of a range that waits: as if all of its rows were looked at."""
+        waiting = [
+            r for r in self._now.ranges if (r.table_id, r.element_id) == (table_id, element_id)
+        ]
+        for each in waiting:
+            descriptor = self._now.descriptors[table_id, each.version]
+            column = descriptor.by_id.get(element_id)
+            for _, key, _ in () if column is None else _run_of(self._now, descriptor, each):
+                row = self._now.row(table_id, key)
+                failed = None if row is None else _why_it_fails(column, row.values)
+                if failed is not None:
+                    return key, failed
+        return None
+
     def end_ranges(
         self, descriptor: Descriptor, element_id: int, lsn: int, *, complete: bool
     ) -> None:
@@ -559,6 +575,20 @@ def _run_of(
         if row is not None and entry is not None:
             found.append((entry, key, row.lsn))
     return tuple(sorted(found, key=lambda each: (order_of(each[0]), order_of(each[1]))))
+
+
+def _why_it_fails(column: Column | None, image: Image) -> Refused | None:
+    """Return why a row that lacks the column's value has none."""
+    assert column is not None
+    assert column.missing is not None
+    assert column.missing.computed is not None
+    if image.get(column.element_id) is not None:
+        return None
+    try:
+        compile_strictly(column.missing.computed)(image)
+    except Refused as error:
+        return error
+    return None
 
 
 def _put_value(now: Contents, table: int, column: Column, key: Key) -> None:

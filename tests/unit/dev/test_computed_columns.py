@@ -109,6 +109,8 @@ def test_a_row_that_can_t_be_converted_ends_the_job_and_is_named(database: DevDa
     assert job is not None
     assert (job.status, job.code) == (Status.FAILED, "22012")
     assert "division by zero" in job.error
+    assert "row (" in job.error
+    assert "verifying" not in {phase for _, phase, _ in job.marks}, "where the backfill meets it"
     assert database.get("t", (9,)) == {"id": 9, "n": 0, "b": "x"}
     assert database.check().differences == ()
     change(database, "alter table t alter column n type text")

@@ -19,8 +19,9 @@ from leasehold.adapters.sqlite.backfill import ChangeEntries
 from leasehold.adapters.sqlite.layout import column_name
 from leasehold.adapters.sqlite.plan import WritePlan
 from leasehold.catalog.elements import Column, Computed
+from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
-from leasehold.rows.computed_missing import compile_computed
+from leasehold.rows.computed_missing import compile_strictly
 from leasehold.rows.derived_as_sql import write_value
 from leasehold.rows.filled_by_key import backfill_row
 
@@ -32,14 +33,38 @@ class ColumnBackfill:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._installed: dict[str, Computed] = {}
+        self._has_failed = False
+        self.failures: dict[tuple[int, int], tuple[Key, Refused]] = {}
+        """By table and element: a row that has no value, and why."""
 
     def put(self, plan: WritePlan, column: Column, where: str, bindings: Sequence[object]) -> int:
         """Put the values of the rows that ` WHERE …` selects and that have none; count them."""
         own = column_name(column.element_id)
         sets = f"UPDATE {plan.name} AS t SET {own} = {self._value(plan, column)}"
-        lacks = f"{where} AND" if where else " WHERE"
-        self._connection.execute(f"{sets}{lacks} t.{own} IS NULL", bindings)
-        return self._connection.changes()
+        lacks = f"{where} AND t.{own} IS NULL" if where else f" WHERE t.{own} IS NULL"
+        self._has_failed = False
+        self._connection.execute(f"{sets}{lacks}", bindings)
+        done = self._connection.changes()
+        if self._has_failed:
+            self._note_failure(plan, column, f"FROM {plan.name} AS t{lacks}", bindings)
+        return done
+
+    def _note_failure(
+        self, plan: WritePlan, column: Column, clause: str, bindings: Sequence[object]
+    ) -> None:
+        """Note the first row that `clause` selects and that can't have a value."""
+        assert column.missing is not None, column
+        assert column.missing.computed is not None, column
+        compute = compile_strictly(column.missing.computed)
+        ids = (*plan.key_ids, *(source.element_id for source in column.missing.computed.sources))
+        shown = ", ".join(map(_of_row, ids))
+        for row in self._connection.execute(f"SELECT {shown} {clause}", bindings):
+            try:
+                compute(dict(zip(ids, row, strict=True)))
+            except Refused as error:
+                about = plan.descriptor.table_id, column.element_id
+                self.failures.setdefault(about, (row[: plan.key_width], error))
+                return
 
     def _value(self, plan: WritePlan, column: Column) -> str:
         """Return the value of a row `t` in SQL."""
@@ -52,10 +77,14 @@ class ColumnBackfill:
         name = f"filled{int(plan.descriptor.table_id)}_{int(column.element_id)}"
         ids = tuple(source.element_id for source in computed.sources)
         if self._installed.get(name) != computed:
-            compute = compile_computed(computed)
+            compute = compile_strictly(computed)
 
             def value(*values: Any) -> Any:
-                return compute({e: v for e, v in zip(ids, values, strict=True) if v is not None})
+                try:
+                    return compute(dict(zip(ids, values, strict=True)))
+                except Refused:
+                    self._has_failed = True
+                    return None
 
             self._connection.create_scalar_function(name, value, numargs=len(ids))
             self._installed[name] = computed

@@ -46,6 +46,7 @@ from leasehold.adapters.sqlite.column_backfill import ColumnBackfill
 from leasehold.adapters.sqlite.layout import BUSY_TIMEOUT_MS
 from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan
 from leasehold.catalog.elements import Column
+from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
 from leasehold.model.ports import Merged, RangeWaiting
 from leasehold.model.records.log import KeySpan
@@ -93,7 +94,7 @@ class _Work(NamedTuple):
 
 
 class RangeBackfills:
-    """The ranges that wait, as the writer drives them. Changed inside its transactions; `look`
+    """The ranges that wait, as the writer drives them. Changed inside its transactions; `undone`
     after each that ended otherwise than by a commit."""
 
     def __init__(
@@ -128,6 +129,11 @@ class RangeBackfills:
             for number, table_id, version, element_id, span in found
         ]
         self._sorter.forget(set(self._waiting))
+
+    def undone(self) -> None:
+        """Read what waits, since a transaction was undone: what it has met was never there."""
+        self._columns.failures.clear()
+        self.look()
 
     # ------------------------------------------------------------ inside a transaction
 
@@ -165,6 +171,10 @@ class RangeBackfills:
         self.look()
         return 0
 
+    def failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:
+        """Return a row that had no value when its range was filled, and why."""
+        return self._columns.failures.get((table_id, element_id))
+
     def end(self, table_id: int, element_id: int, plan: WritePlan | None) -> None:
         """End what waits of an index or a column: all that is missing is put now, or, without
         `plan`, nothing."""
@@ -179,6 +189,7 @@ class RangeBackfills:
                     self._put(plan, element_id, each.span)
             self._forget(each)
             self.look()
+        self._columns.failures.pop(wanted, None)
 
     def _forget(self, ended: _Waiting) -> None:
         self._connection.execute("DELETE FROM range_backfills WHERE number = ?", (ended.number,))

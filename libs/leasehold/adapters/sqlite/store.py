@@ -55,7 +55,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.physical_names import column_name
 from leasehold.model.budget import Budget, RangeLooks
-from leasehold.model.errors import ConfigurationError, StoreCorrupted
+from leasehold.model.errors import ConfigurationError, Refused, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.keys import Key
 from leasehold.model.ports import Merged, RangeWaiting, Row, StoredCatalog
@@ -217,7 +217,7 @@ class SqliteStore:
         self._savepoints -= 1
         self._forget_plans()
         if self._ranges_touched:
-            self._ranges.look()
+            self._ranges.undone()
 
     def _forget_plans(self) -> None:
         if self._touched:
@@ -229,7 +229,7 @@ class SqliteStore:
 
     def _forget_ranges(self) -> None:
         if self._ranges_touched:
-            self._ranges.look()
+            self._ranges.undone()
         self._ranges_touched = False
 
     # ------------------------------------------------------------ position and catalog
@@ -497,6 +497,9 @@ class SqliteStore:
     def merge_entries(self, descriptor: Descriptor) -> Merged:
         assert not self._open, "a transaction is open"
         return self._ranges.merge(self._plan(descriptor))
+
+    def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:
+        return self._ranges.failure(table_id, element_id)
 
     def end_ranges(
         self, descriptor: Descriptor, element_id: int, lsn: int, *, complete: bool

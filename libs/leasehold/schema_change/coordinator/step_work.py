@@ -13,12 +13,20 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Element, Index
 from leasehold.catalog.job import Job, Phase
+from leasehold.model.errors import Refused
+from leasehold.model.keys import Key
 from leasehold.model.ports import Now
 from leasehold.model.records.log import CheckSlice
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.schema_change.coordinator.job_state import JobMemory, Verification
 from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk
-from leasehold.schema_change.coordinator.verification import Judgement, judge
+from leasehold.schema_change.coordinator.verification import (
+    REQUIRED,
+    Judgement,
+    judge,
+    make_finding,
+    tell_no_value,
+)
 from leasehold.schema_change.job.transitions import (
     ask_verification_again,
     record_filled,
@@ -45,6 +53,10 @@ class RangeProgress(Protocol):
         """Return who of the master and `nodes` has not merged all ranges that are in the log."""
         ...
 
+    def find_failure(self, job: Job) -> tuple[Key, Refused] | None:
+        """Return a row that has no value for the column that the job fills, and why."""
+        ...
+
 
 class NoRanges:
     """The progress while nobody says that he knows ranges."""
@@ -54,6 +66,9 @@ class NoRanges:
 
     def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
         return ()
+
+    def find_failure(self, job: Job) -> tuple[Key, Refused] | None:
+        return None
 
 
 def _is_ranged(element: Element, descriptor: Descriptor) -> bool:
@@ -118,6 +133,14 @@ class StepWork:
         return frozenset(e.element_id for e in elements if e and _is_ranged(e, descriptor))
 
     def _backfill(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
+        failed = self.ranges.find_failure(job) if job.by_range else None
+        if failed is not None:
+            # The job can't succeed any more, so no other row has to be looked at.
+            key, error = failed
+            column = self._catalog.newest(job.table_id).by_id[job.element_id]
+            found = make_finding(REQUIRED, column.element_id, key, error.message)
+            words = tell_no_value(column, key, error)
+            return turn_back(job, now.wall_us, words, (found,), error.sqlstate)
         if not job.chunks_ended and not self._is_empty(job.worked_table):
             memory.waiting = f"the backfill: {job.rows_read} rows so far"
             return None

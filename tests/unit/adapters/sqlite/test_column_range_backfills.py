@@ -256,6 +256,53 @@ def test_of_nodes_that_have_filled_it_the_pairs_are_compared(tmp_path: Path) -> 
     assert sums[0] != sums[1]
 
 
+def test_a_row_that_has_no_value_is_named_until_the_range_has_ended(store: Store) -> None:
+    """And not of a transaction that was undone, whose rows were never there."""
+    table = filled(store)
+    table.send(*(update("t", key, a=3) for key in range(ROWS) if key % 7 == 0))
+    note(table, *CUT)
+    assert store.range_failure(1, G) is None
+    table.send(update("t", 3, a=0, b="null"))
+    # A writer of the version has put what there is; the backfill comes to the row all the same.
+    for _ in itertools.islice(put_all(table), 2):
+        pass
+    failed = store.range_failure(1, G)
+    assert failed is not None
+    assert (failed[0], failed[1].sqlstate) == ((3,), "22012")
+    assert store.range_failure(1, G + 1) is None
+    store.begin()
+    store.end_ranges(table.catalog.newest(1), G, 99, complete=False)
+    table._commit()
+    assert store.range_failure(1, G) is None
+    store.begin()
+    store.backfill(table.catalog.newest(1), Backfill(1, 3, G, (), span=ALL))
+    store.rollback()
+    assert store.range_failure(1, G) is None
+
+
+@pytest.mark.parametrize("what", EXPRESSIONS)
+def test_a_pair_that_is_not_what_its_row_tells_is_found(tmp_path: Path, what: str) -> None:
+    """By SQLite itself where it computes the value, and by its type, too."""
+    store = SqliteStore(tmp_path / "node.db", cache_mb=1, direct_rows_max=0)
+    try:
+        table = filled(store, what)
+        table.send(*(update("t", key, a=3) for key in range(ROWS) if key % 7 == 0))
+        note(table, ALL)
+        for _ in put_all(table):
+            pass
+        assert reports_of(store, (1,), G)[0].findings == ()
+        store._connection.execute(
+            "UPDATE t1 SET c4 = c4 || '' WHERE c1 = 3 AND typeof(c4) <> 'text'"
+        )
+        store._connection.execute("UPDATE t1 SET c4 = NULL WHERE c1 = 4")
+        store._connection.execute("UPDATE t1 SET c4 = '7' WHERE c1 = 5")
+        found = {finding[2] for finding in reports_of(store, (1,), G)[0].findings}
+        assert found >= {(4,), (5,)}
+        assert ((3,) in found) == (what not in ("by SQLite", "over two columns"))
+    finally:
+        store.close()
+
+
 def test_a_restart_and_a_copy_go_on_behind_what_was_put(tmp_path: Path) -> None:
     first = SqliteStore(tmp_path / "node.db", cache_mb=1, direct_rows_max=0)
     table = filled(first)
