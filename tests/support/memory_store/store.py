@@ -338,7 +338,9 @@ class MemoryStore:
             column = descriptor.by_id.get(first.element_id)
             for entry, key, lsn in first.run[:MERGED_MAX]:
                 if column is not None:
-                    _put_value(now, first.table_id, column, key)
+                    failed = _put_value(now, first.table_id, column, key)
+                    if failed is not None:
+                        now.failures.setdefault((first.table_id, first.element_id), (key, failed))
                     continue
                 stamp = now.exists.get((first.table_id, key))
                 if stamp is not None and stamp[1] == lsn:
@@ -350,19 +352,7 @@ class MemoryStore:
         return merged
 
     def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:
-        """Of a range that waits: as if all of its rows were looked at."""
-        waiting = [
-            r for r in self._now.ranges if (r.table_id, r.element_id) == (table_id, element_id)
-        ]
-        for each in waiting:
-            descriptor = self._now.descriptors[table_id, each.version]
-            column = descriptor.by_id.get(element_id)
-            for _, key, _ in () if column is None else _run_of(self._now, descriptor, each):
-                row = self._now.row(table_id, key)
-                failed = None if row is None else _why_it_fails(column, row.values)
-                if failed is not None:
-                    return key, failed
-        return None
+        return self._now.failures.get((table_id, element_id))
 
     def end_ranges(
         self, descriptor: Descriptor, element_id: int, lsn: int, *, complete: bool
@@ -371,6 +361,7 @@ class MemoryStore:
         now, of = self._now, (descriptor.table_id, element_id)
         ended = [r for r in now.ranges if (r.table_id, r.element_id) == of]
         now.ranges = tuple(r for r in now.ranges if r not in ended)
+        now.failures.pop(of, None)
         if not complete:
             now.entries = {each for each in now.entries if each[:2] != of}
             return
@@ -577,26 +568,22 @@ def _run_of(
     return tuple(sorted(found, key=lambda each: (order_of(each[0]), order_of(each[1]))))
 
 
-def _why_it_fails(column: Column | None, image: Image) -> Refused | None:
-    """Return why a row that lacks the column's value has none."""
-    assert column is not None
+def _put_value(now: Contents, table: int, column: Column, key: Key) -> Refused | None:
+    """Put a column's value into a row as it is, if it is there and lacks one; return why there is
+    none."""
+    row = now.row(table, key)
+    if row is None or row.values.get(column.element_id) is not None:
+        return None
     assert column.missing is not None
     assert column.missing.computed is not None
-    if image.get(column.element_id) is not None:
-        return None
     try:
-        compile_strictly(column.missing.computed)(image)
+        compile_strictly(column.missing.computed)(row.values)
     except Refused as error:
         return error
-    return None
-
-
-def _put_value(now: Contents, table: int, column: Column, key: Key) -> None:
-    """Put a column's value into a row as it is, if it is there and lacks one."""
-    row = now.row(table, key)
-    after = None if row is None else backfill_row(column, row.values)
+    after = backfill_row(column, row.values)
     if after is not None:
         now.pairs[table, key] = {**now.pairs[table, key], **after}
+    return None
 
 
 def _forget_decided(outcomes: dict[bytes, Outcome], before_us: int, rows_max: int) -> int:
