@@ -135,6 +135,8 @@ SEEN = replace(
         ("CASE WHEN a > 1 THEN 'x' ELSE substr(b, 1, 2) END", "text", True),
         ("coalesce(a, 7) % 3 IN (1, 2)", "boolean", True),
         ("upper(b)", "text", False),
+        ("repeat(b, 1000)", "text", False),
+        ("replace(b, 'a', 'aaaa')", "text", False),
         ("exp(a)", "double precision", False),
         ("b ~ 'x.*'", "boolean", False),
         ("b LIKE 'x%'", "boolean", False),

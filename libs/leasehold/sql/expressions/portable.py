@@ -29,12 +29,13 @@ _CALLS: Final = frozenset(
     {
         *("abs", "coalesce", "nullif", "mod", "div", "sign", "round", "trunc", "floor", "ceil"),
         *("length", "char_length", "octet_length", "substr", "substring", "left", "right"),
-        *("replace", "repeat", "reverse", "strpos", "position", "split_part", "starts_with"),
-        *("lpad", "rpad", "btrim", "ltrim", "rtrim"),
+        *("reverse", "strpos", "position", "split_part", "starts_with"),
+        *("btrim", "ltrim", "rtrim"),
     }
 )
 """Functions that the library computes by itself: none of an approximation by the C library, of
-letters' cases, which a later Unicode may have otherwise, or of a pattern."""
+letters' cases, which a later Unicode may have otherwise, or of a pattern. ⚠ And none that makes
+long texts of short ones: nobody counts what nodes compute of a range, and users wait meanwhile."""
 _SHAPES: Final = (
     *(tree.Constant, tree.Name, tree.Call, tree.Unary, tree.Binary, tree.Logic, tree.Test),
     *(tree.Distinct, tree.Between, tree.InList, tree.Case, tree.Cast),
