@@ -43,8 +43,8 @@ def complete_image(descriptor: Descriptor, made_under: int, image: Image) -> Ima
     """Return the pairs that a reader at `descriptor` finds in an image made under a version: those
     it carries, and those that were put without an image since."""
     lacking = {}
-    for element_id, below, read in _readers(descriptor):
-        if made_under < below and image.get(element_id) is None:
+    for element_id, read in _readers(descriptor):
+        if image.get(element_id) is None:
             value = read(made_under, image)
             if value is not None:
                 lacking[element_id] = value
@@ -52,13 +52,13 @@ def complete_image(descriptor: Descriptor, made_under: int, image: Image) -> Ima
 
 
 _KEPT_MAX: Final = 4_096
-_Readers: TypeAlias = tuple[tuple[int, int, Callable[[int, Image], Any]], ...]
+_Readers: TypeAlias = tuple[tuple[int, Callable[[int, Image], Any]], ...]
 _kept: dict[tuple[int, int], tuple[Descriptor, _Readers]] = {}
 
 
 def _readers(descriptor: Descriptor) -> _Readers:
-    """Return the columns that images of older versions may lack: element id, the version from which
-    on they don't, and what gives the value."""
+    """Return the columns that images of older versions may lack, by element id, with what gives the
+    value."""
     if not descriptor.missing:
         return ()
     name = descriptor.table_id, descriptor.version
@@ -67,7 +67,7 @@ def _readers(descriptor: Descriptor) -> _Readers:
         if len(_kept) >= _KEPT_MAX:
             _kept.clear()
         told = descriptor.missing.items()
-        made = tuple((e, missing.below, missing_reader(missing)) for e, missing in told)
+        made = tuple((e, missing_reader(missing)) for e, missing in told)
         found = _kept[name] = (descriptor, made)
     return found[1]
 

@@ -257,7 +257,7 @@ def test_of_nodes_that_have_filled_it_the_pairs_are_compared(tmp_path: Path) -> 
 
 
 def test_a_row_that_has_no_value_is_named_until_the_range_has_ended(store: Store) -> None:
-    """And not of a transaction that was undone, whose rows were never there."""
+    """Of a job that turns back none is."""
     table = filled(store)
     table.send(*(update("t", key, a=3) for key in range(ROWS) if key % 7 == 0))
     note(table, *CUT)
@@ -274,10 +274,26 @@ def test_a_row_that_has_no_value_is_named_until_the_range_has_ended(store: Store
     store.end_ranges(table.catalog.newest(1), G, 99, complete=False)
     table._commit()
     assert store.range_failure(1, G) is None
-    store.begin()
-    store.backfill(table.catalog.newest(1), Backfill(1, 3, G, (), span=ALL))
-    store.rollback()
-    assert store.range_failure(1, G) is None
+
+
+def test_a_row_that_was_never_there_is_not_named(tmp_path: Path) -> None:
+    """The master's record is lost, and with it what was put at its position."""
+    store = SqliteStore(tmp_path / "node.db", cache_mb=1)
+    try:
+        table = filled(store)
+        for undone in (True, False):
+            store.begin()
+            if undone:
+                store.savepoint()
+            store.backfill(table.catalog.newest(1), Backfill(1, 3, G, (), span=ALL))
+            assert store.range_failure(1, G) is not None
+            if undone:
+                store.rollback_to()
+                assert store.range_failure(1, G) is None
+            store.rollback()
+            assert store.range_failure(1, G) is None
+    finally:
+        store.close()
 
 
 @pytest.mark.parametrize("what", EXPRESSIONS)
