@@ -458,9 +458,7 @@ class TableCheck:
         sources = [Source(c.element_id, c.name, c.type) for c in named]
         value = write_value(derived.expression, column.type, sources, self._value_in_sql)
         own = self._value_in_sql(column.element_id)
-        return (
-            "" if value is None else f"({own} IS NOT {value} OR typeof({own}) <> typeof({value}))"
-        )
+        return "" if value is None else f"{own} IS NOT {value}"
 
     def _each_row(
         self,
