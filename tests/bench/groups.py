@@ -82,6 +82,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "not_null_rows_rate",
         "foreign_key_rows_rate",
         "alter_type_rows_rate",
+        "generated_rows_rate",
         "drop_column_e2e",
     ),
     "stall": _beside(""),

@@ -102,6 +102,10 @@ def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
         ("not_null_rows_rate", f"ALTER TABLE {table} ALTER words SET NOT NULL"),
         ("foreign_key_rows_rate", REFERS),
         ("alter_type_rows_rate", f"ALTER TABLE {table} ALTER seats TYPE text"),
+        (
+            "generated_rows_rate",
+            f"ALTER TABLE {table} ADD letters int GENERATED ALWAYS AS (length(words) * 2) STORED",
+        ),
         ("drop_column_e2e", f"ALTER TABLE {table} DROP COLUMN seats"),
     ):
         say(sql)

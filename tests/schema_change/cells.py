@@ -3,7 +3,7 @@ their way and still accepted. Computed once per (row, place), so that exploring 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
@@ -15,7 +15,7 @@ from tests.schema_change.chunks import accepts, after_backfill, backfill
 from tests.schema_change.rules import Rules
 from tests.schema_change.timeline import Timeline
 from tests.schema_change.versions import Version
-from tests.schema_change.world import Cell, Row, World, Write, make_row, words_of
+from tests.schema_change.world import Cell, Row, World, Write, make_row, without, words_of
 from tests.schema_change.writers import Outcome, Writers, lost
 
 DELETE: Final = Write(OperationKind.DELETE)
@@ -131,6 +131,12 @@ class Cells:
             public = {i.element_id for i in known if i.state in READABLE}
             row = Row(entries=tuple(e for e in before.row.entries if e[0] not in public))
         return self.number(self._after(before, row, 0))
+
+    def cleaned(self, cell: Cell, dead: Collection[int]) -> Cell:
+        """The cell when the store has removed what is dead; an image stays as it is."""
+        gone = tuple((e, v) for e, v in cell.row.pairs if e in dead and e not in cell.lacks)
+        kept = gone if cell.made and self._rules.image_kept else ()
+        return Cell(without(cell.row, dead), lacks=cell.lacks, made=cell.made, gone=kept)
 
     def accepted(self, at: int, low: int) -> tuple[int, ...]:
         """How far below the newest the versions are whose requests the master still takes, by

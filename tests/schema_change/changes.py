@@ -47,10 +47,12 @@ class Change:
         return replace(self, job=replace(self.job, steps=looked_through(self.job.steps)))
 
 
-def planned(asked: str | Statement, catalog: Catalog, *, in_place: bool = True) -> Plan:
+def planned(
+    asked: str | Statement, catalog: Catalog, *, in_place: bool = True, computed: bool = True
+) -> Plan:
     statement = parse_ddl(asked) if isinstance(asked, str) else asked
     assert not isinstance(statement, Explain)
-    return plan(statement, catalog, in_place=in_place)
+    return plan(statement, catalog, in_place=in_place, computed=computed)
 
 
 def catalog_of(descriptor: Descriptor) -> Catalog:
@@ -84,11 +86,13 @@ def changed(
     origin: tuple[str, ...] = (),
     may_fail: bool = False,
     in_place: bool = True,
+    computed: bool = True,
 ) -> Change:
     """The change that is `asked` for, on the table made by `given` (TABLE without any). `in_place`
-    False: beside processes of a release that knows no changes without a fill."""
+    False: beside processes of a release that knows no changes without a fill; `computed` False:
+    beside some that know no columns which nodes and readers of images compute."""
     base = standing(*(given or (TABLE,)))
-    made = planned(asked, catalog_of(base), in_place=in_place)
+    made = planned(asked, catalog_of(base), in_place=in_place, computed=computed)
     assert isinstance(made, JobPlan), made
     rows_of = standing(*origin) if origin else None
     return Change(name or str(asked), base, made.job, domain or {}, rows_of, may_fail)

@@ -121,14 +121,18 @@ def removals() -> Iterator[Change]:
             yield changed(drop, with_c(kind), *given, domain=domain_of(kind, str(given)))
 
 
-def retyped(kind: str, definition: str, domain: Domain, *, in_place: bool = False) -> Change:
+def retyped(
+    kind: str, definition: str, domain: Domain, *, in_place: bool = False, computed: bool = True
+) -> Change:
     """ALTER COLUMN a TYPE, to one that holds every value of the domain."""
+    way = " in place" * in_place + ", by images" * (not computed)
     return changed(
         AlterTable("t", (AlterType("a", parse_type(kind)),)),
         TABLE.replace("a integer", f"a {definition}"),
-        name=f"ALTER COLUMN a TYPE {kind}, from {definition}{' in place' * in_place}",
+        name=f"ALTER COLUMN a TYPE {kind}, from {definition}{way}",
         domain=domain,
         in_place=in_place,
+        computed=computed,
     )
 
 
@@ -249,6 +253,14 @@ TYPES: Final = [
     retyped("bigint", "integer", A3),
     retyped("double precision", "integer", A3),
     retyped("bigint", "integer NOT NULL", A2),
+    retyped("bigint", "integer", A3, computed=False),
+    changed(
+        AlterTable(
+            "t", (AlterType("a", parse_type("bigint"), "a + coalesce(b, 1) - coalesce(b, 1)"),)
+        ),
+        name="ALTER COLUMN a TYPE bigint USING a + coalesce(b, 1) - coalesce(b, 1)",
+        domain={**A3, "b": (0, 1)},
+    ),
 ]
 BIG: Final = 1 << 40
 WIDENED: Final = [
@@ -300,6 +312,12 @@ UNIQUE_G: Final = "CREATE UNIQUE INDEX i ON t (g)"
 ADD_GENERATED: Final = "ALTER TABLE t ADD COLUMN g integer GENERATED ALWAYS AS"
 GENERATED: Final = [
     changed(f"{ADD_GENERATED} (a + 1) STORED", domain=A3),
+    changed(
+        f"{ADD_GENERATED} (a + 1) STORED",
+        name=f"{ADD_GENERATED} (a + 1) STORED, by images",
+        domain=A3,
+        computed=False,
+    ),
     changed(f"{ADD_GENERATED} (a + b) STORED", domain={**A2, "b": (0, 1)}),
     changed(f"{ADD_GENERATED} (coalesce(a, 7)) STORED NOT NULL", domain=NULLS),
     changed(f"{ADD_GENERATED} (a + 1) STORED NOT NULL", domain=NULLS, may_fail=True),

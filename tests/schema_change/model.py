@@ -33,7 +33,7 @@ from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.timeline import Position, Timeline
 from tests.schema_change.verdict import deserved, inconsistent, misread, names_harm, torn, verified
 from tests.schema_change.versions import Version, version_of
-from tests.schema_change.world import Cell, Row, World, without, words_of
+from tests.schema_change.world import Cell, Row, World, words_of
 from tests.schema_change.writers import Writers
 
 EVERY_ROW: Final = -1
@@ -346,10 +346,7 @@ class Model:
         position = self.position(world)
         absent = position.newest.state is State.ABSENT
         old = [self.cells.all[number] for number in world.cells]
-        kept = [
-            Cell() if absent else Cell(without(c.row, position.dead), lacks=c.lacks, made=c.made)
-            for c in old
-        ]
+        kept = [Cell() if absent else self.cells.cleaned(cell, position.dead) for cell in old]
         cells = tuple(sorted(map(self.cells.number, kept)))
         after = self._go(world, "clean")
         return "history horizon: what is dead is removed", after._replace(cells=cells)

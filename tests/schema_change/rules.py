@@ -23,6 +23,7 @@ class Rules:
     confirm: bool = True  # a finding counts by the row of now, not by the image that it was made of
     completed: bool = True  # a reader of images puts what a backfill by key has put without one
     older_alone: bool = True  # … into those of versions before the backfill: later ones tell NULLs
+    image_kept: bool = True  # … with what it has of columns that the table has no more
     given_at_once: bool = True  # the store gives each row the default of a column that comes
     new_completed: bool = True  # … and the master one that is inserted by who knows no such column
     acts_early: bool = True  # a foreign key acts from the state on in which it is enforced

@@ -13,8 +13,10 @@ from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.changes import TABLE, Change, changed
 from tests.schema_change.menu import (
     A2,
+    A3,
     AB,
     ACTING,
+    ADD_GENERATED,
     CHECK,
     CONSTRAINT,
     DIVIDING,
@@ -27,6 +29,7 @@ from tests.schema_change.menu import (
     UNIQUE_PARTIAL,
     domain_of,
     filled_by_key,
+    retyped,
     with_c,
 )
 from tests.schema_change.model import Model
@@ -46,6 +49,9 @@ ADD_OPTIONAL, REQUIRED_AT_ONCE, DEFAULTED_AT_ONCE = (
 )
 AT_ONCE = [REQUIRED_AT_ONCE, DEFAULTED_AT_ONCE]
 ADD_REQUIRED, ADD_DEFAULTED = filled_by_key(REQUIRED), filled_by_key(DEFAULTED)
+RETYPE = retyped("double precision", "integer", A3)
+GENERATE = changed(f"{ADD_GENERATED} (coalesce(a, 7)) STORED", domain=NULLS)
+COMPUTED_ONES = [RETYPE, GENERATE]
 DROP_INDEX = changed("DROP INDEX i", TABLE, INDEX, domain=A2)
 DROP_PARTIAL = changed("DROP INDEX i", TABLE, PARTIAL, domain=AB)
 DROP_UNIQUE = changed("DROP INDEX i", TABLE, UNIQUE, domain=A2)
@@ -176,7 +182,7 @@ BROKEN = [
         "images",
         "a fill by key is not known to their readers",
         MISREAD,
-        *(ADD_REQUIRED, ADD_DEFAULTED, *AT_ONCE),
+        *(ADD_REQUIRED, ADD_DEFAULTED, *AT_ONCE, *COMPUTED_ONES),
         completed=False,
     ),
     *broken(
@@ -185,6 +191,20 @@ BROKEN = [
         "is None, a reader of images sees 7",
         *(ADD_DEFAULTED, DEFAULTED_AT_ONCE),
         older_alone=False,
+    ),
+    *broken(
+        "images",
+        "newer ones are computed, as older ones are",
+        "is None, a reader of images sees 0",
+        RETYPE,
+        older_alone=False,
+    ),
+    *broken(
+        "images",
+        "what a value was computed from goes with its column",
+        MISREAD,
+        RETYPE,
+        image_kept=False,
     ),
     *broken(
         "at once",

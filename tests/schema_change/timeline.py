@@ -176,7 +176,7 @@ class Timeline:
         """The columns of which every row has a value as soon as they come → the value."""
         bodies = (edit.after or {} for step in self._change.job.steps for edit in step.edits)
         missing = ((body["id"], body.get("missing")) for body in bodies if "id" in body)
-        return {e: said[1] for e, said in missing if said and len(said) > 2}
+        return {e: said[1] for e, said in missing if said and said[2:3] == [True]}
 
     def without_given(self, row: Row, version: Descriptor) -> Row:
         """`row` as it is to those who do not know a column of which every row has the default: it

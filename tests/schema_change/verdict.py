@@ -99,7 +99,7 @@ def misread(cell: Cell, version: Version, rules: Rules = EVERY_RULE) -> str:
     """What a reader of images at `version` takes the row for, if it is not that; "" if it is."""
     if not cell.row.exists or not cell.made:
         return ""
-    pairs = {e: value for e, value in cell.row.pairs if e not in cell.lacks}
+    pairs = {e: value for e, value in (*cell.row.pairs, *cell.gone) if e not in cell.lacks}
     made = cell.made if rules.older_alone else 0
     seen = complete_image(version.descriptor, made, pairs) if rules.completed else pairs
     for column in version.public:

@@ -34,7 +34,8 @@ class Cell(NamedTuple):
     chunk; `newer`: written since that run began; `seen`: pairs of older images. The latter two
     stay empty where the rules make them irrelevant. `lacks`: elements whose pairs the row's last
     image has not, for a chunk put them by key; `made`: the version it was made under (0 where
-    the image tells all). `looked`: a slice of the verification has passed the row's place."""
+    the image tells all); `gone`: pairs that the image still has of columns that are no more, and
+    the store not. `looked`: a slice of the verification has passed the row's place."""
 
     row: Row = Row()
     todo: bool = False
@@ -43,6 +44,7 @@ class Cell(NamedTuple):
     lacks: tuple[int, ...] = ()
     made: int = 0
     looked: bool = False
+    gone: tuple[Any, ...] = ()
 
 
 class World(NamedTuple):

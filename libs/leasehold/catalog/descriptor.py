@@ -236,6 +236,15 @@ class Descriptor:
         return tuple(c for c in hidden if c.missing is not None and c.missing.at_once)
 
     @cached_property
+    def filled_apart(self) -> frozenset[int]:
+        """The columns whose values each node puts at its own pace, while nobody can read them: so
+        long, and where their job turns back, no two nodes have the same."""
+        hidden = (c for c in self.columns if c.state not in READABLE)
+        return frozenset(
+            c.element_id for c in hidden if c.missing is not None and c.missing.computed is not None
+        )
+
+    @cached_property
     def generated(self) -> tuple[Column, ...]:
         """The generated columns whose pair is written, whether or not a writer can see them."""
         return tuple(c for c in self.written if c.generated)

@@ -8,12 +8,14 @@ from leasehold.catalog.elements import (
     Check,
     Column,
     CommitContext,
+    Computed,
     Derived,
     ForeignKey,
     Index,
     Lock,
     Missing,
     OnChange,
+    Source,
 )
 from leasehold.catalog.sequence import Numbering
 from leasehold.catalog.states import State
@@ -43,9 +45,30 @@ def derived_from_wire(body: Any) -> Derived:
 
 
 def missing_to_wire(missing: Missing) -> list[Any]:
-    """Return the body of a missing value. ⚠ What is there at once has a third part, which a node of
-    an earlier release refuses: it would leave the rows without it."""
-    return list(missing if missing.at_once else missing[:-1])
+    """Return the body of a missing value. ⚠ What is there at once has a third part, what is
+    computed a fourth one. A node of an earlier release refuses each: it would leave the rows
+    without it."""
+    below, value, at_once, computed = missing
+    if computed is None:
+        return [below, value, at_once] if at_once else [below, value]
+    sources = [
+        [s.element_id, s.name, type_to_wire(s.type), s.missing and missing_to_wire(s.missing)]
+        for s in computed.sources
+    ]
+    said = [computed.expression, type_to_wire(computed.type), sources]
+    return [below, value, at_once, said]
+
+
+def missing_from_wire(body: Any) -> Missing:
+    """Return what `missing_to_wire` was given."""
+    if len(body) < MISSING_PARTS:
+        return Missing(*body)
+    below, value, at_once, (expression, kind, bodies) = body
+    sources = tuple(
+        Source(element_id, name, type_from_wire(of), missing_from_wire(own) if own else None)
+        for element_id, name, of, own in bodies
+    )
+    return Missing(below, value, at_once, Computed(expression, type_from_wire(kind), sources))
 
 
 def _context_from_wire(body: Any) -> CommitContext:
@@ -53,6 +76,7 @@ def _context_from_wire(body: Any) -> CommitContext:
     return CommitContext(now_us, bytes.fromhex(seed))
 
 
+MISSING_PARTS: Final = len(Missing._fields)
 _ID: Final = required("element_id", "id")
 _NAME: Final = required("name")
 _STATE: Final = required("state", "", state_label, state_of)
@@ -75,7 +99,7 @@ COLUMN_FORM: Final = WireForm(
     Field("alias"),
     Field("locks", "", *AS_LIST),
     Field("derived", "", unless_none(derived_to_wire), unless_none(derived_from_wire)),
-    Field("missing", "", unless_none(missing_to_wire), unless_none(lambda body: Missing(*body))),
+    Field("missing", "", unless_none(missing_to_wire), unless_none(missing_from_wire)),
     Field("default_expression"),
     Field(
         "moment",

@@ -55,13 +55,33 @@ class Derived(NamedTuple):
 
 class Missing(NamedTuple):
     """The meaning of a row's image that was made under a version below `below` and lacks the
-    pair: the row has `value`, a storage value, all the same. A backfill has put it there by key and
-    without an image; or, `at_once`, the store did when version `below` brought the column, without
-    touching a row (`rows/filled_by_key.py`)."""
+    pair: the row has `value`, a storage value, all the same, or what is `computed` of the image. A
+    backfill has put it there without an image; or, `at_once`, the store did when version `below`
+    brought the column, without touching a row (`rows/filled_by_key.py`)."""
 
     below: int
     value: Any
     at_once: bool = False
+    computed: Computed | None = None
+
+
+class Computed(NamedTuple):
+    """A value over other columns of a row, said so that it can be computed for good: whatever the
+    table is like by then, and wherever. `expression` is computed in UTC, as a value of `type`."""
+
+    expression: str
+    type: Type
+    sources: tuple[Source, ...]
+
+
+class Source(NamedTuple):
+    """A column that an expression names, as it was when the expression was said. `missing`: what an
+    image has of it that lacks its pair."""
+
+    element_id: int
+    name: str
+    type: Type
+    missing: Missing | None = None
 
 
 THIS_VERSION: Final = 0

@@ -148,7 +148,9 @@ def _type_and_default(column: Column) -> dict[str, Any]:
     column. It belongs to the first type of a union: hence null stands second where old rows show
     something else."""
     plain = avro_type(column.type)
-    shown = default_of_old_rows(column) if column.missing is None else column.missing.value
+    missing = column.missing
+    one_for_all = missing is not None and missing.computed is None
+    shown = missing.value if missing and one_for_all else default_of_old_rows(column)
     if shown is None or not _has_form(column.type, shown):
         return {"type": ["null", plain], "default": None} if column.nullable else {"type": plain}
     default = _default(column.type, shown)

@@ -21,12 +21,10 @@ from leasehold.catalog.edits import Kind
 from leasehold.catalog.element_forms import derived_from_wire, derived_to_wire
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
+from leasehold.events.public_missing import read_missing, read_value, tell_missing, tell_value
 from leasehold.events.version_diff import ElementChange, diff, element_words
 from leasehold.model import byte_limits
 from leasehold.model.records.events import VersionEvent
-from leasehold.values.doubles import stored_form
-from leasehold.values.storage import to_json, to_storage
-from leasehold.values.types import type_from_wire
 
 FORMAT: Final = 1
 """Raised when an old reader would misread a new event; a name that is added needs no new one."""
@@ -164,12 +162,9 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
             assert element is not None, wire
             told = {"id": wire["id"], "kind": kind.value, **wire}
             if kind is Kind.COLUMN:
-                told["default"] = _told_value(wire, wire["default"])
-                below, value, *at_once = wire.get("missing") or (0, None)
-                missing = {"below": below, "value": _told_value(wire, value)}
-                if any(at_once):
-                    missing["at_once"] = True
-                told["missing"] = missing if below else None
+                told["default"] = tell_value(wire["default"], wire)
+                missing = wire.get("missing") or None
+                told["missing"] = missing and tell_missing(missing, wire)
                 column = descriptor.by_id[wire["id"]]
                 told["generated"] = None
                 if column.derived is not None and column.derived.generated:
@@ -184,10 +179,6 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
 def _place_of(wire: Mapping[str, Any]) -> tuple[int, int]:
     """Return where an element stands among those of its kind: columns as a query sees them."""
     return wire.get("ordinal") or wire["id"], wire["id"]
-
-
-def _told_value(wire: Mapping[str, Any], value: Any) -> Any:
-    return to_json(type_from_wire(wire), value)
 
 
 def _cut_long_texts(told: Mapping[str, Any]) -> None:
@@ -251,11 +242,10 @@ def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[
             continue
         wire = {name: value for name, value in element.items() if name not in _TOLD_BESIDE}
         if kind is Kind.COLUMN:
-            wire["default"] = _stored_value(wire, wire["default"])
+            wire["default"] = read_value(wire["default"], wire)
             missing = wire.get("missing")
             if missing:
-                wire["missing"] = [missing["below"], _stored_value(wire, missing["value"])]
-                wire["missing"] += [True] if missing.get("at_once") else []
+                wire["missing"] = read_missing(missing, wire)
             wire["default_expression"] = wire.get("default_expression") or ""
             generated = wire.pop("generated", None)
             if generated is not None:
@@ -266,10 +256,3 @@ def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[
                 wire[text] = without
         found.append(wire)
     return sorted(found, key=lambda wire: int(wire["id"]))
-
-
-def _stored_value(wire: Mapping[str, Any], value: Any) -> Any:
-    kind = type_from_wire(wire)
-    if kind.name == "double precision" and isinstance(value, str):
-        return stored_form(float(value))  # earlier releases wrote inf
-    return to_storage(kind)(value)

@@ -21,7 +21,11 @@ store, and says how far it is."""
 TRANSACTION_JOBS: Final = 3
 """The same of a master that makes all that a transaction says of tables one job: that a step works
 on the rows of another table than the job's own, and that a job is held until rows come."""
-KNOWN: Final = TRANSACTION_JOBS
+COMPUTED_BACKFILLS: Final = 4
+"""The same of a master that leaves a column which follows others to nodes and readers of images:
+that each node computes it from its own rows, by ranges of keys, and that images tell nothing of
+it."""
+KNOWN: Final = COMPUTED_BACKFILLS
 """The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1

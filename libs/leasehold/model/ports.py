@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from leasehold.model.budget import Budget, RangeLooks
+from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Genids, Image
@@ -169,6 +170,11 @@ class StoreWriter(Protocol):
     def merge_entries(self, descriptor: Any) -> Merged:
         """Put, outside a transaction, some of the missing entries of `next_range`, under that
         version. Which of those that wait are there already is nobody's to rely on."""
+        ...
+
+    def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:
+        """Return a row that has no value to be put into that column, and why, as far as this store
+        has met one in a range that has not ended."""
         ...
 
     def end_ranges(self, descriptor: Any, element_id: int, lsn: int, *, complete: bool) -> None:

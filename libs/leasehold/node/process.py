@@ -162,6 +162,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         named = named.with_session_ttl(cluster.session_ttl_ms).with_history(
             cluster.history_ms, cluster.row_history_ms, cluster.dropped_ms
         )
+        named = named.with_column_images(cluster.column_images == "on")
         named = replace(named, master=replace(named.master, verifier=settings.verifier))
         with sqlite_errors(path):
             audit = _audit_log(settings)

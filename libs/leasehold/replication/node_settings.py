@@ -44,6 +44,10 @@ class NodeSettings:
         schema = replace(self.schema, coordinator=replace(coordinator, ledger=ledger))
         return replace(self, schema=schema, leases=HolderLimits.of_ttl(session_ttl_ms))
 
+    def with_column_images(self, on: bool) -> NodeSettings:
+        """Return settings by which columns that follow others are told by images, or not."""
+        return replace(self, schema=replace(self.schema, columns_by_images=on))
+
     def with_history(
         self, keep_ms: int, rows_ms: int, dropped_ms: int = DROPPED_MS
     ) -> NodeSettings:

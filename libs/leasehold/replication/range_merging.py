@@ -14,7 +14,9 @@ from typing import Final, Protocol
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, Status
+from leasehold.model.errors import Refused
 from leasehold.model.ids import RANGE_BACKFILLS
+from leasehold.model.keys import Key
 from leasehold.model.ports import Now, RangeWaiting, StoreWriter
 from leasehold.model.records.acks import MergeReport
 from leasehold.model.records.log import Decisions, LogPosition
@@ -30,6 +32,7 @@ PAUSED_LOOK_MS: Final = 500
 
 class Waits(Protocol):
     def ranges_waiting(self) -> int: ...
+    def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None: ...
 
 
 class RangeMerging:
@@ -121,6 +124,11 @@ class MergeReports:
     def known(self, now_ns: int) -> bool:
         """Whether everybody who reads the log knows backfills by range."""
         return self._watch.all_know(RANGE_BACKFILLS, now_ns)
+
+    def find_failure(self, job: Job) -> tuple[Key, Refused] | None:
+        """Return a row that has no value for the column that the job fills, and why: the first one
+        that this node has met."""
+        return self._store.range_failure(job.table_id, job.element_id)
 
     def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
         """Return who of `nodes` and this one has not merged all ranges of the log, as far as is

@@ -335,6 +335,14 @@ class ClusterSettings:
         default=7 * 24 * 3600 * 1000,
         parse=integer(0, 366 * 24 * 3600 * 1000),
     )
+    column_images: str = setting(
+        "LEASEHOLD_COLUMN_IMAGES",
+        "on or off: a column that follows others (ALTER TYPE, GENERATED) is told by a new image of"
+        " each row, for readers of the rows topics that can't compute it; off = only where readers"
+        " would not compute the same for good; the same for all masters",
+        default="off",
+        parse=choice("on", "off"),
+    )
     store_cache_mb: int = setting(
         "LEASEHOLD_STORE_CACHE_MB",
         "MB of its store that a node keeps in memory to apply the log, at most",

@@ -54,6 +54,10 @@ def check_contents(
     # Of those how many are there is each store's own until the job goes on.
     waits = unmerged(held)
     merged = data._replace(entries={e for e in data.entries if e[0] not in waits})
+    if versions and not elements:
+        apart = versions[-1].filled_apart
+        pairs = {of: value for of, value in merged.columns.items() if of[1] not in apart}
+        data, merged = data._replace(columns=pairs), merged._replace(columns=pairs)
     for index_id, _, _ in merged.entries:
         entries[index_id] = entries.get(index_id, 0) + 1
     return CheckReport(

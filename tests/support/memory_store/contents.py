@@ -10,6 +10,7 @@ from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
+from leasehold.model.errors import Refused
 from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Row
 from leasehold.model.records.events import Genids
@@ -78,6 +79,7 @@ class Contents:
     access: Access = field(default_factory=Access)
     next_role_id: int = 0
     ranges: tuple[WaitingRange, ...] = ()
+    failures: dict[tuple[int, int], tuple[Key, Refused]] = field(default_factory=dict)
 
     def copy(self) -> Contents:
         """Pairs of a row are replaced, never changed in place, so outer copies are enough."""
@@ -104,6 +106,7 @@ class Contents:
             self.access,
             self.next_role_id,
             self.ranges,
+            dict(self.failures),
         )
 
     def dead_elements(self, table_id: int) -> frozenset[int]:

@@ -17,7 +17,7 @@ from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import WRITTEN
 from leasehold.model.budget import UNBOUNDED_BYTES, Budget, RangeLooks, RangeTooLong
-from leasehold.model.errors import StoreCorrupted
+from leasehold.model.errors import Refused, StoreCorrupted
 from leasehold.model.ids import first_id, genid, genid_lsn
 from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Merged, RangeWaiting, Row, StoredCatalog
@@ -33,6 +33,7 @@ from leasehold.model.records.log import (
 )
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.model.time_units import NS_PER_MS
+from leasehold.rows.computed_missing import compile_strictly
 from leasehold.rows.filled_by_key import backfill_row
 from leasehold.rows.index_entries import entry_of
 from leasehold.rows.key_values import EntryChange, entries
@@ -260,9 +261,10 @@ class MemoryStore:
         pairs.update(done.put)
         newest = () if done.exists else now.versions(table)[-1:]
         for missing in (version.missing for version in newest):
-            for element, (_, value, at_once) in missing.items():
+            for element, said in missing.items():
                 # What a row has at once goes with it, whoever takes it away.
-                if at_once and element not in descriptor.by_id and pairs.get(element) == value:
+                unknown = said.at_once and element not in descriptor.by_id
+                if unknown and pairs.get(element) == said.value:
                     del pairs[element]
         now.pairs[table, key] = pairs
         if not pairs:
@@ -333,7 +335,13 @@ class MemoryStore:
             now.ranges = (first._replace(run=_run_of(now, descriptor, first)), *others)
             merged = Merged(0, MERGE_PAUSE_NS)
         else:
+            column = descriptor.by_id.get(first.element_id)
             for entry, key, lsn in first.run[:MERGED_MAX]:
+                if column is not None:
+                    failed = _put_value(now, first.table_id, column, key)
+                    if failed is not None:
+                        now.failures.setdefault((first.table_id, first.element_id), (key, failed))
+                    continue
                 stamp = now.exists.get((first.table_id, key))
                 if stamp is not None and stamp[1] == lsn:
                     now.entries.add((first.table_id, first.element_id, entry, key))
@@ -343,6 +351,9 @@ class MemoryStore:
         self._committed = now
         return merged
 
+    def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:
+        return self._now.failures.get((table_id, element_id))
+
     def end_ranges(
         self, descriptor: Descriptor, element_id: int, lsn: int, *, complete: bool
     ) -> None:
@@ -350,12 +361,17 @@ class MemoryStore:
         now, of = self._now, (descriptor.table_id, element_id)
         ended = [r for r in now.ranges if (r.table_id, r.element_id) == of]
         now.ranges = tuple(r for r in now.ranges if r not in ended)
+        now.failures.pop(of, None)
         if not complete:
             now.entries = {each for each in now.entries if each[:2] != of}
             return
+        column = descriptor.by_id.get(element_id)
         for each in ended:
             for entry, key, _ in _run_of(now, descriptor, each):
-                now.entries.add((*of, entry, key))
+                if column is None:
+                    now.entries.add((*of, entry, key))
+                else:
+                    _put_value(now, descriptor.table_id, column, key)
 
     def _backfill_image(
         self, descriptor: Descriptor, key: Key, image: Image, genids: Genids
@@ -539,10 +555,10 @@ class MemoryStore:
 def _run_of(
     now: Contents, descriptor: Descriptor, waiting: WaitingRange
 ) -> tuple[tuple[Key, Key, int], ...]:
-    """Return entry, key and LSN of the rows of a range that have an entry, in the index's order."""
+    """Return entry, key and LSN of the rows of a range that have an entry, in the index's order; of
+    a column's range all rows, in the order of keys, each with no entry."""
     index = descriptor.element(waiting.element_id)
-    assert isinstance(index, Index), "ranges are an index's"
-    made = entry_of(descriptor, index)
+    made = entry_of(descriptor, index) if isinstance(index, Index) else lambda image: ()
     found = []
     for table, key in now.exists:
         row = now.row(table, key) if table == descriptor.table_id and waiting.has(key) else None
@@ -550,6 +566,24 @@ def _run_of(
         if row is not None and entry is not None:
             found.append((entry, key, row.lsn))
     return tuple(sorted(found, key=lambda each: (order_of(each[0]), order_of(each[1]))))
+
+
+def _put_value(now: Contents, table: int, column: Column, key: Key) -> Refused | None:
+    """Put a column's value into a row as it is, if it is there and lacks one; return why there is
+    none."""
+    row = now.row(table, key)
+    if row is None or row.values.get(column.element_id) is not None:
+        return None
+    assert column.missing is not None
+    assert column.missing.computed is not None
+    try:
+        compile_strictly(column.missing.computed)(row.values)
+    except Refused as error:
+        return error
+    after = backfill_row(column, row.values)
+    if after is not None:
+        now.pairs[table, key] = {**now.pairs[table, key], **after}
+    return None
 
 
 def _forget_decided(outcomes: dict[bytes, Outcome], before_us: int, rows_max: int) -> int:

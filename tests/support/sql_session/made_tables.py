@@ -9,7 +9,17 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Check, Column, CommitContext, Derived, Index, Lock, Missing
+from leasehold.catalog.elements import (
+    Check,
+    Column,
+    CommitContext,
+    Computed,
+    Derived,
+    Index,
+    Lock,
+    Missing,
+    Source,
+)
 from leasehold.catalog.states import State
 from leasehold.values.doubles import NAN
 from leasehold.values.jsonb import text_of
@@ -79,6 +89,20 @@ def storage_values(kind: Type) -> st.SearchStrategy[Any]:
 
 
 @st.composite
+def missing_values(draw: st.DrawFn, kind: Type, deep: int = 2) -> Missing:
+    """What images of before mean: a value, or what is computed of others."""
+    below = draw(st.integers(1, 9))
+    if not deep or draw(st.booleans()):
+        return Missing(below, draw(storage_values(kind)), draw(st.booleans()))
+    sources = []
+    for element_id in draw(st.lists(st.integers(1, 99), min_size=1, max_size=2, unique=True)):
+        own = draw(TYPES)
+        said = draw(st.none() | missing_values(own, deep - 1))
+        sources.append(Source(element_id, draw(NAMES), own, said))
+    return Missing(below, None, computed=Computed("NULL", kind, tuple(sources)))
+
+
+@st.composite
 def columns(draw: st.DrawFn, element_id: int, name: str) -> Column:
     kind = draw(TYPES)
     decided = draw(st.sampled_from(["", "now()"])) if kind.name in TIMES else ""
@@ -92,7 +116,7 @@ def columns(draw: st.DrawFn, element_id: int, name: str) -> Column:
         not_null_enforced=draw(st.booleans()),
         filled=draw(st.booleans()),
         derived=draw(st.sampled_from(FOLLOWED)),
-        missing=draw(st.none() | st.builds(Missing, st.integers(1, 9), storage_values(kind))),
+        missing=draw(st.none() | missing_values(kind)),
         default_expression=decided,
         moment=draw(st.sampled_from([None, CommitContext(7, b"seed")])) if decided else None,
     )

@@ -19,7 +19,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import CHECKS_MAX, COLUMNS_MAX, INDEXES_MAX, Descriptor, from_wire
 from leasehold.catalog.edits import apply_edits
-from leasehold.catalog.elements import Check, Column, Derived, Index, Missing
+from leasehold.catalog.elements import Check, Column, Computed, Derived, Index, Missing, Source
 from leasehold.catalog.object_names import NAME_BYTES_MAX
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
@@ -176,6 +176,44 @@ def test_what_images_lack_is_told_in_json(kind: str, value: Any, told: Any) -> N
     data = encode_event(event_of(table))
     assert json.loads(data)["elements"][1]["missing"] == {"below": 3, "value": told}
     assert from_wire(decode_event(data).body).by_id[2] == column
+
+
+def test_what_differs_by_row_is_told_without_a_value() -> None:
+    """Who knows one value for all alone looks for it, and stops."""
+    first = Missing(3, b"\x00", at_once=True)
+    sources = (Source(1, "b", Type("bytea"), first), Source(7, "n", Type("numeric", None, 5, 2)))
+    missing = Missing(4, None, computed=Computed("n || 'x'", Type("varchar", 3), sources))
+    column = Column(2, "gate", Type("varchar", 3), missing=missing)
+    table = replace(TABLE, version=4, columns=(TABLE.columns[0], column))
+    data = encode_event(event_of(table))
+    told = json.loads(data)["elements"][1]["missing"]
+    assert told.keys() == {"below", "computed"}
+    assert told["computed"] == {
+        "expression": "n || 'x'",
+        "type": "varchar",
+        "length": 3,
+        "sources": [
+            {
+                "id": 1,
+                "name": "b",
+                "type": "bytea",
+                "length": None,
+                "missing": {"below": 3, "value": "\\x00", "at_once": True},
+            },
+            {
+                "id": 7,
+                "name": "n",
+                "type": "numeric",
+                "length": None,
+                "precision": 5,
+                "scale": 2,
+                "missing": None,
+            },
+        ],
+    }
+    assert from_wire(decode_event(data).body).by_id[2] == column
+    field = avro_schema(table)["fields"][1]
+    assert field["default"] is None, "no value is that of all rows"
 
 
 def test_a_default_that_has_changed_is_not_shown_for_older_data() -> None:

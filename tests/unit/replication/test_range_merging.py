@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.catalog.elements import Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index, Missing
 from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.catalog.states import State
 from leasehold.model.ids import INCARNATION_BYTES, RANGE_BACKFILLS, incarnation_of
@@ -22,8 +23,10 @@ from leasehold.model.records.requests import Queue
 from leasehold.replication.effects import AckRead, QueueRead
 from leasehold.replication.node import Node
 from leasehold.replication.range_merging import MergeReports
+from leasehold.rows.computed_missing import make_computed
 from leasehold.schema_change.coordinator.job_state import JobMemory, find_place
 from leasehold.schema_change.job.transitions import record_filled, turn_back
+from leasehold.values.types import Type
 from tests.support.replication.world import CODEC, World, insert, update
 
 INDEX = 9
@@ -201,6 +204,49 @@ def test_it_begins_only_where_everybody_knows(world: World) -> None:
     assert world.node.master is not None
     world.node.master.watch.sweep(world.now().mono_ns)
     assert ranged(), "the older one has not been heard of for long"
+
+
+def test_a_column_is_filled_by_range_where_nodes_compute_it_and_no_index_is_over_it(
+    world: World,
+) -> None:
+    """Under one that is made meanwhile each row gets its entry, so rows are named; a column whose
+    values images tell is none of a range."""
+    told = world.node.catalog.newest(1)
+    table = replace(told, indexes=())
+    said = make_computed(table, Column(INDEX, "c", Type("text")), "a", (2,), "")
+    assert said is not None
+    by_key = Missing(1, 7)
+    found = []
+    for missing, over in [(said, 2), (said, INDEX), (by_key, 2), (None, 2)]:
+        column = Column(INDEX, "c", Type("text"), state=State.WRITE_ONLY, missing=missing)
+        index = Index(INDEX + 1, "i", (over,), state=State.DELETE_ONLY)
+        put_in_place(world.node, replace(told, columns=(*told.columns, column), indexes=(index,)))
+        assert world.node.master is not None
+        work = world.node.master.changes.coordinator._step_work
+        found.append(bool(work.find_ranged(JOB, world.now())))
+    assert found == [True, False, False, False]
+
+
+def put_in_place(node: Node, descriptor: Descriptor) -> None:
+    node.catalog._versions[1] = {descriptor.version: descriptor}
+    node.catalog._newest[1] = descriptor
+
+
+def test_a_row_without_a_value_ends_the_job_wherever_the_range_is(world: World) -> None:
+    """By the master's own rows: with its key, and the code of what was raised."""
+    for node in (world.node, world.follower):
+        told = node.catalog.newest(1)
+        table = replace(told, indexes=())
+        said = make_computed(table, Column(INDEX, "c", Type("integer")), "7 / a", (2,), "")
+        assert said is not None
+        missing = said._replace(below=told.version)
+        column = Column(INDEX, "c", Type("integer"), state=State.WRITE_ONLY, missing=missing)
+        put_in_place(node, replace(table, columns=(*table.columns, column)))
+    send(world, border(4))
+    job = world.node.catalog.jobs[1]
+    assert job.status in (Status.ROLLING_BACK, Status.FAILED)
+    assert job.code == "22012"
+    assert "row (0,): division by zero" in job.error
 
 
 def test_a_job_waits_for_who_has_not_merged_what_the_log_has(world: World) -> None:

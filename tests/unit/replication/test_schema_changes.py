@@ -9,6 +9,7 @@ import pytest
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.model.errors import NotNullViolation
+from leasehold.model.ids import COMPUTED_BACKFILLS
 from leasehold.model.ports import Now
 from leasehold.model.records.log import JobWrite
 from leasehold.model.records.requests import ChangeRequest
@@ -56,6 +57,35 @@ def test_no_row_is_touched_once_every_process_knows_how(action: str) -> None:
             rows = [row["rows"] for row in decision.answer.get("plan", ())]
             counted.append(any(step.backfills for step in steps) or any(rows))
     assert counted == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    "action", ["ADD c int GENERATED ALWAYS AS (a + 1) STORED", "ALTER a TYPE text"]
+)
+@pytest.mark.parametrize(
+    ("known", "told", "computed"),
+    [
+        (COMPUTED_BACKFILLS, False, True),
+        (COMPUTED_BACKFILLS - 1, False, False),
+        (COMPUTED_BACKFILLS, True, False),
+    ],
+    ids=["all_know", "one_of_before", "told_by_images"],
+)
+def test_a_column_that_follows_others_is_computed_once_every_process_knows_how(
+    action: str, known: int, told: bool, computed: bool
+) -> None:
+    """Beside one of an earlier release, and where an operator wants them, images tell; so they do
+    in a transaction, of whose versions nobody knows the numbers yet."""
+    settings = SchemaSettings(columns_by_images=told)
+    made = SchemaChanges(settings, "m1", table(), 1, rows_about=lambda _: ROWS)
+    made.all_know = lambda what, now_ns: what <= known
+    for held in (False, True):
+        request = ChangeRequest(b"r", sql=f"ALTER TABLE t {action}", held=held)
+        (write,) = (w for w in made.decide(request, Now(1, 1)).writes if isinstance(w, JobWrite))
+        steps = job_from_wire(write.body).steps
+        edits = [edit.after for step in steps for edit in step.edits if edit.after is not None]
+        assert any(step.backfills for step in steps)
+        assert any(body.get("missing") for body in edits) == (computed and not held)
 
 
 def test_explain_says_how_long_by_the_jobs_that_have_ended() -> None:

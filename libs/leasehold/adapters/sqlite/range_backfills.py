@@ -1,4 +1,5 @@
-"""Backfills by range: entries of an index for all rows between two keys, at the store's own pace.
+"""Backfills by range: entries of an index, or values of a column, for all rows between two keys, at
+the store's own pace.
 
 What stands in the log is the range alone. A connection of its own reads the rows in a snapshot
 behind that position and writes their entries, sorted, into a file beside the store: a *run*. The
@@ -11,6 +12,10 @@ entry himself. So at any moment each entry is of a row as it is, and no row that
 lacks one. Which rows may have been written since, the writer knows: only those are looked at, since
 to find a row takes longer than to put its entry. Nothing of a run is kept over a restart: the range
 is begun anew, and puts what is missing.
+
+Values of a column that follows others need no run: they lie in the rows, and are put from them in
+the order of keys, by statements for as many rows as take some ms. What is left of the range is kept
+with what was put.
 """
 
 # ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
@@ -18,6 +23,7 @@ is begun anew, and puts what is missing.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -36,8 +42,11 @@ from leasehold.adapters.sqlite.checking.yielding import (
     pause_ns,
     processors_wanted,
 )
+from leasehold.adapters.sqlite.column_backfill import ColumnBackfill
 from leasehold.adapters.sqlite.layout import BUSY_TIMEOUT_MS
 from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan
+from leasehold.catalog.elements import Column
+from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
 from leasehold.model.ports import Merged, RangeWaiting
 from leasehold.model.records.log import KeySpan
@@ -85,7 +94,7 @@ class _Work(NamedTuple):
 
 
 class RangeBackfills:
-    """The ranges that wait, as the writer drives them. Changed inside its transactions; `look`
+    """The ranges that wait, as the writer drives them. Changed inside its transactions; `undone`
     after each that ended otherwise than by a commit."""
 
     def __init__(
@@ -95,6 +104,7 @@ class RangeBackfills:
         self._direct_rows_max = direct_rows_max
         self._users = users
         self._sorter = _Sorter(path, users)
+        self._columns = ColumnBackfill(connection)
         self._rows = PIECE_ROWS_FIRST
         self._attached: _Waiting | None = None  # whose run this connection has
         self._merged = 0  # entries of that run
@@ -120,6 +130,11 @@ class RangeBackfills:
         ]
         self._sorter.forget(set(self._waiting))
 
+    def undone(self) -> None:
+        """Read what waits, since a transaction was undone: what it has met was never there."""
+        self._columns.failures.clear()
+        self.look()
+
     # ------------------------------------------------------------ inside a transaction
 
     def written(self, table_id: int, key: Key) -> None:
@@ -135,47 +150,56 @@ class RangeBackfills:
         if table_id in self._written:
             self._written[table_id] = None
 
-    def note(self, plan: WritePlan, entries: EntriesPlan, span: KeySpan) -> int:
-        """Put the entries of a range that has few rows; note any other. Return how many were
+    def note(self, plan: WritePlan, element_id: int, span: KeySpan) -> int:
+        """Put what is missing of a range that has few rows; note any other. Return how much was
         put."""
         where, bindings = _between(plan, span)
         counted = f"SELECT count(*) FROM (SELECT 1 FROM {plan.name} AS t{where} LIMIT ?)"
         few = (*bindings, self._direct_rows_max + 1)
         if self._connection.execute(counted, few).get <= self._direct_rows_max:
-            return self._put(plan, entries, span)
+            return self._put(plan, element_id, span)
         descriptor = plan.descriptor
         self._connection.execute(
             "INSERT INTO range_backfills (table_id, version, element_id, span) VALUES (?, ?, ?, ?)",
             (
                 descriptor.table_id,
                 descriptor.version,
-                entries.index.element_id,
-                msgpack.packb([list(span.after), list(span.through)]),
+                element_id,
+                _packed(span),
             ),
         )
         self.look()
         return 0
 
+    def failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:
+        """Return a row that had no value when its range was filled, and why."""
+        return self._columns.failures.get((table_id, element_id))
+
     def end(self, table_id: int, element_id: int, plan: WritePlan | None) -> None:
-        """End what waits of an index: every entry that is missing is put now, or, without `plan`,
-        none."""
+        """End what waits of an index or a column: all that is missing is put now, or, without
+        `plan`, nothing."""
         wanted = (table_id, element_id)
         for each in [w for w in self._waiting if (w.table_id, w.element_id) == wanted]:
             if plan is not None:
-                entries = plan.entries[element_id]
                 if self._attached == each:
+                    entries = plan.entries[element_id]
                     self._keep_written(table_id, entries)
                     self._put_of_run(plan, entries, self._last())
                 else:
-                    self._put(plan, entries, each.span)
+                    self._put(plan, element_id, each.span)
             self._forget(each)
             self.look()
+        self._columns.failures.pop(wanted, None)
 
     def _forget(self, ended: _Waiting) -> None:
         self._connection.execute("DELETE FROM range_backfills WHERE number = ?", (ended.number,))
 
-    def _put(self, plan: WritePlan, entries: EntriesPlan, span: KeySpan) -> int:
+    def _put(self, plan: WritePlan, element_id: int, span: KeySpan) -> int:
         where, bindings = _between(plan, span)
+        column = plan.descriptor.by_id.get(element_id)
+        if column is not None:
+            return self._columns.put(plan, column, where, bindings)
+        entries = plan.entries[element_id]
         order = ", ".join(str(n + 1) for n in range(len(entries.columns)))
         self._connection.execute(
             f"INSERT OR IGNORE INTO {entries.name} SELECT {', '.join(_shown(entries))}"
@@ -202,6 +226,10 @@ class RangeBackfills:
     def merge(self, plan: WritePlan) -> Merged:
         """Go on with the first range, in one commit of some ms."""
         first = self._waiting[0]
+        column = plan.descriptor.by_id.get(first.element_id)
+        if column is not None:
+            self._let_go()
+            return self._paced(lambda rows: self._put_piece(plan, column, first, rows))
         entries = plan.entries[first.element_id]
         if self._attached != first:
             self._let_go()
@@ -216,8 +244,25 @@ class RangeBackfills:
             # The next one meanwhile.
             then = [w for w in self._waiting[1:2] if w[1:4] == first[1:4]]
             self._sorter.begin([self._work(plan, entries, each) for each in then])
+        return self._paced(lambda rows: self._merge_piece(plan, entries, first, rows))
+
+    def _paced(self, put: Callable[[int], None]) -> Merged:
+        """Put a piece of about as many rows as take the time that there is for it."""
         beside, gentle = self._users.beside, self._users.gentle
         begun_ns, worked_ns, rows = monotonic_ns(), thread_time_ns(), self._rows
+        put(rows)
+        took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
+        wanted_ns = PIECE_BESIDE_NS // (2 if gentle else 1) if beside else PIECE_NS
+        fit = rows * wanted_ns // max(1, took_ns)
+        self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, min(fit, 2 * rows)))
+        if not beside:
+            return Merged(rows, 0)
+        return Merged(rows, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
+
+    def _merge_piece(
+        self, plan: WritePlan, entries: EntriesPlan, first: _Waiting, rows: int
+    ) -> None:
+        """Put the next entries of the run."""
         last = self._last()
         until = min(last, self._merged + rows)
         self._keep_written(first.table_id, entries)
@@ -226,16 +271,30 @@ class RangeBackfills:
             if until == last:
                 self._forget(first)
         self._merged = until  # ⚠ only now: what is rolled back was never merged
-        took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
-        wanted_ns = PIECE_BESIDE_NS // (2 if gentle else 1) if beside else PIECE_NS
-        fit = rows * wanted_ns // max(1, took_ns)
-        self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, min(fit, 2 * rows)))
         if until == last:
             self.look()
             self._let_go()
-        if not beside:
-            return Merged(rows, 0)
-        return Merged(rows, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
+
+    def _put_piece(self, plan: WritePlan, column: Column, first: _Waiting, rows: int) -> None:
+        """Put the values of the next rows, and keep where the ones behind them begin."""
+        where, bindings = _between(plan, first.span)
+        keys = ", ".join(f"t.{name}" for name in plan.key_names)
+        found: list[Key] = self._connection.execute(
+            f"SELECT {keys} FROM {plan.name} AS t{where} ORDER BY {keys} LIMIT 1 OFFSET ?",
+            (*bindings, rows - 1),
+        ).fetchall()
+        piece = first.span if not found else first.span._replace(through=found[0])
+        with self._connection:
+            self._put(plan, column.element_id, piece)
+            if found:
+                left = first.span._replace(after=found[0])
+                self._connection.execute(
+                    "UPDATE range_backfills SET span = ? WHERE number = ?",
+                    (_packed(left), first.number),
+                )
+            else:
+                self._forget(first)
+        self.look()
 
     def _last(self) -> int:
         """Return how many entries the run has."""
@@ -405,6 +464,11 @@ def _between(plan: WritePlan, span: KeySpan) -> tuple[str, Key]:
     if span.through:
         parts.append(f"({keys}) <= ({holes})")
     return f" WHERE {' AND '.join(parts)}" if parts else "", (*span.after, *span.through)
+
+
+def _packed(span: KeySpan) -> bytes:
+    packed: bytes = msgpack.packb([list(span.after), list(span.through)])
+    return packed
 
 
 def _span_from(data: bytes) -> KeySpan:

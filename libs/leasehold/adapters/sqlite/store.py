@@ -23,6 +23,7 @@ from leasehold.adapters.sqlite.checking.checker import Checker
 from leasehold.adapters.sqlite.checking.repair import repair_entry
 from leasehold.adapters.sqlite.checking.yielding import Users
 from leasehold.adapters.sqlite.checkpoints import Checkpoints
+from leasehold.adapters.sqlite.column_backfill import backfill_computed
 from leasehold.adapters.sqlite.counts import RowCounts
 from leasehold.adapters.sqlite.history import make_history
 from leasehold.adapters.sqlite.layout import (
@@ -54,7 +55,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.physical_names import column_name
 from leasehold.model.budget import Budget, RangeLooks
-from leasehold.model.errors import ConfigurationError, StoreCorrupted
+from leasehold.model.errors import ConfigurationError, Refused, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.keys import Key
 from leasehold.model.ports import Merged, RangeWaiting, Row, StoredCatalog
@@ -216,7 +217,7 @@ class SqliteStore:
         self._savepoints -= 1
         self._forget_plans()
         if self._ranges_touched:
-            self._ranges.look()
+            self._ranges.undone()
 
     def _forget_plans(self) -> None:
         if self._touched:
@@ -228,7 +229,7 @@ class SqliteStore:
 
     def _forget_ranges(self) -> None:
         if self._ranges_touched:
-            self._ranges.look()
+            self._ranges.undone()
         self._ranges_touched = False
 
     # ------------------------------------------------------------ position and catalog
@@ -459,10 +460,14 @@ class SqliteStore:
             return len(backfill.keys)
         if backfill.span is not None:
             self._ranges_touched = True
-            return self._ranges.note(plan, plan.entries[element.element_id], backfill.span)
+            return self._ranges.note(plan, element.element_id, backfill.span)
         if not isinstance(element, Column):
             return backfill_entries(
                 self._connection, plan, plan.entries[element.element_id], backfill.keys
+            )
+        if element.missing is not None and element.missing.computed is not None:
+            return backfill_computed(
+                self._connection, plan, element, backfill.keys, self._change_entries
             )
         if element.element_id not in plan.indexed_ids:
             return backfill_column(self._connection, plan, element, backfill.keys)
@@ -493,6 +498,9 @@ class SqliteStore:
         assert not self._open, "a transaction is open"
         return self._ranges.merge(self._plan(descriptor))
 
+    def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:
+        return self._ranges.failure(table_id, element_id)
+
     def end_ranges(
         self, descriptor: Descriptor, element_id: int, lsn: int, *, complete: bool
     ) -> None:
@@ -500,7 +508,7 @@ class SqliteStore:
         table_id = descriptor.table_id
         self._ranges_touched = True
         self._ranges.end(table_id, element_id, self._plan(descriptor) if complete else None)
-        if not complete:
+        if not complete and element_id not in descriptor.by_id:
             self._touch(table_id)
             self._look_aside = True
             set_entries_aside(self._connection, table_id, element_id, lsn)

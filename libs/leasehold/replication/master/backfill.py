@@ -30,7 +30,7 @@ from leasehold.model.records.log import (
 from leasehold.rows.defaults import Draw
 from leasehold.rows.generated import refusal_of
 from leasehold.rows.key_values import compose
-from leasehold.schema_change.coordinator.verification import REQUIRED, make_finding
+from leasehold.schema_change.coordinator.verification import REQUIRED, make_finding, tell_no_value
 from leasehold.transaction.mirror_table import key_in, written
 from leasehold.transaction.sequence_operations import Drawing
 
@@ -157,7 +157,7 @@ def _given_up(chunk: Chunk, rows: int, column: Column, key: Key, error: Refused)
     """Return the end of a run at a row that has no value to be filled in: the job can't succeed any
     more, so no other row has to be looked at."""
     found = make_finding(REQUIRED, column.element_id, key, error.message)
-    words = f"column {column.name}: row {key!r:.200}: {error.message:.1000}"
+    words = tell_no_value(column, key, error)
     return FindingsDecided(chunk.job_id, chunk.run, rows, 0, words, (found,), error.sqlstate)
 
 

@@ -17,7 +17,7 @@ from leasehold.catalog.job import Hold, Job
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
 from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.model.errors import FeatureNotSupported, InsufficientPrivilege, WrongJobState
-from leasehold.model.ids import CHANGES_IN_PLACE, TRANSACTION_JOBS
+from leasehold.model.ids import CHANGES_IN_PLACE, COMPUTED_BACKFILLS, TRANSACTION_JOBS
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import CheckReport, LeaseAck
@@ -62,7 +62,11 @@ SEED_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class SchemaSettings:
+    """The settings of schema changes. `columns_by_images`: a column that follows others is told by
+    an image of each row, for readers of images who can't compute it."""
+
     coordinator: CoordinatorSettings = field(default_factory=CoordinatorSettings)
+    columns_by_images: bool = False
 
 
 class Decision(NamedTuple):
@@ -96,6 +100,7 @@ class SchemaChanges:
         """Make what goes into a job from `epoch` and `secret`, never the secret itself (see
         `Node`). `rows_about` gives how many rows a table has, for estimates; -1 = not known.
         `is_empty` and `users`: see `Coordinator`."""
+        self._settings = settings
         self._rows_about = rows_about
         self._secret = secret + epoch.to_bytes(8, "big")
         self._catalog = catalog
@@ -131,7 +136,11 @@ class SchemaChanges:
                 hint="Send the change outside of BEGIN, or when all processes are of this release.",
             )
         script = StatementBatch.on(
-            self._catalog, actor=actor, in_place=in_place, whole=request.held
+            self._catalog,
+            actor=actor,
+            in_place=in_place,
+            computed=self._is_computed(now),
+            whole=request.held,
         )
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)
@@ -218,10 +227,18 @@ class SchemaChanges:
                 " statements and without rows"
             )
         in_place = self.all_know(CHANGES_IN_PLACE, now.mono_ns)
-        return Decision((), self._explained(statement, in_place), self._catalog)
+        made = plan(
+            statement.change, self._catalog, in_place=in_place, computed=self._is_computed(now)
+        )
+        return Decision((), self._explained(statement, made), self._catalog)
 
-    def _explained(self, statement: Explain, in_place: bool) -> dict[str, Any]:
-        planned: list[Plan] = [plan(statement.change, self._catalog, in_place=in_place)]
+    def _is_computed(self, now: Now) -> bool:
+        """Say whether nodes and readers of images compute columns that follow others."""
+        told = self._settings.columns_by_images
+        return not told and self.all_know(COMPUTED_BACKFILLS, now.mono_ns)
+
+    def _explained(self, statement: Explain, made: Plan) -> dict[str, Any]:
+        planned: list[Plan] = [made]
         if isinstance(statement.change, CreateSequence):
             # With OWNED BY it is made at once, and a job of its owner's table follows.
             script = StatementBatch.on(self._catalog)

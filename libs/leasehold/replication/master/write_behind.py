@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.budget import RangeLooks, is_spending, spending_nothing
+from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoreWriter
 from leasehold.model.records.log import Backfill, ChangeKind, Commit, RowChange, TableTruncated
@@ -183,6 +184,9 @@ class WriteBehind:
 
     def ranges_waiting(self) -> int:
         return self._store.ranges_waiting()
+
+    def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:
+        return self._store.range_failure(table_id, element_id)
 
     def truncate(self, table_id: int, lsn: int) -> None:
         self.settle().truncate(table_id, lsn)

@@ -10,14 +10,23 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.elements import Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Element, Index
 from leasehold.catalog.job import Job, Phase
+from leasehold.model.errors import Refused
+from leasehold.model.keys import Key
 from leasehold.model.ports import Now
 from leasehold.model.records.log import CheckSlice
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.schema_change.coordinator.job_state import JobMemory, Verification
 from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk
-from leasehold.schema_change.coordinator.verification import Judgement, judge
+from leasehold.schema_change.coordinator.verification import (
+    REQUIRED,
+    Judgement,
+    judge,
+    make_finding,
+    tell_no_value,
+)
 from leasehold.schema_change.job.transitions import (
     ask_verification_again,
     record_filled,
@@ -44,6 +53,10 @@ class RangeProgress(Protocol):
         """Return who of the master and `nodes` has not merged all ranges that are in the log."""
         ...
 
+    def find_failure(self, job: Job) -> tuple[Key, Refused] | None:
+        """Return a row that has no value for the column that the job fills, and why."""
+        ...
+
 
 class NoRanges:
     """The progress while nobody says that he knows ranges."""
@@ -53,6 +66,18 @@ class NoRanges:
 
     def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
         return ()
+
+    def find_failure(self, job: Job) -> tuple[Key, Refused] | None:
+        return None
+
+
+def _is_ranged(element: Element, descriptor: Descriptor) -> bool:
+    if isinstance(element, Index):
+        return not element.computed
+    if not isinstance(element, Column) or element.missing is None:
+        return False
+    indexed = any(element.element_id in index.over for index in descriptor.indexes)
+    return element.missing.computed is not None and not indexed
 
 
 class StepWork:
@@ -98,15 +123,24 @@ class StepWork:
 
     def find_ranged(self, job: Job, now: Now) -> frozenset[int]:
         """Return the elements of the job's step that are filled by range: plain indexes, whose
-        entries SQL tells, and of which no row can compute for long. Of its own table alone: by that
-        a node finds the job of a range."""
+        entries SQL tells, and of which no row can compute for long; columns that each node computes
+        from its own rows, unless an index gets their entries meanwhile. Of its own table alone: by
+        that a node finds the job of a range."""
         if job.current.table_id or not self.ranges.known(now.mono_ns):
             return frozenset()
         descriptor = self._catalog.newest(job.table_id)
         elements = map(descriptor.element, job.current.backfills)
-        return frozenset(e.element_id for e in elements if isinstance(e, Index) and not e.computed)
+        return frozenset(e.element_id for e in elements if e and _is_ranged(e, descriptor))
 
     def _backfill(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
+        failed = self.ranges.find_failure(job) if job.by_range else None
+        if failed is not None:
+            # The job can't succeed any more, so no other row has to be looked at.
+            key, error = failed
+            column = self._catalog.newest(job.table_id).by_id[job.element_id]
+            found = make_finding(REQUIRED, column.element_id, key, error.message)
+            words = tell_no_value(column, key, error)
+            return turn_back(job, now.wall_us, words, (found,), error.sqlstate)
         if not job.chunks_ended and not self._is_empty(job.worked_table):
             memory.waiting = f"the backfill: {job.rows_read} rows so far"
             return None

@@ -21,6 +21,7 @@ from leasehold.model.errors import (
     DuplicateKey,
     ForeignKeyViolation,
     NotNullViolation,
+    Refused,
 )
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport
@@ -35,6 +36,11 @@ INTEGRITY: Final = 6
 FINDING_CHARACTERS_MAX: Final = 1_000
 """Of a value of a finding's key, and of its words: a hundred of them are one message, twenty stand
 in their job, and a key may have megabytes."""
+
+
+def tell_no_value(column: Column, key: Key, error: Refused) -> str:
+    """Return the sentence of a job that ends at a row which has no value to be filled in."""
+    return f"column {column.name}: row {key!r:.200}: {error.message:.1000}"
 
 
 def make_finding(

@@ -162,6 +162,7 @@ def plan_alter_table(
     earlier: EarlierDrops,
     *,
     in_place: bool = True,
+    computed: bool = True,
 ) -> Changes | RestartPlan | NothingToDo:
     table = find_table(catalog, statement.table, statement)
     if isinstance(table, NothingToDo):
@@ -173,7 +174,7 @@ def plan_alter_table(
     if key is not None:
         return plan_key_change(table, key, catalog)
     made = TableDraft(table, relation_names(catalog), catalog, context)
-    made.in_place = in_place
+    made.in_place, made.computed = in_place, computed
     earlier = earlier.for_actions(statement)
     kind = read_actions(made, statement.actions, earlier.elements)
     others = alter_identities(made.altered, catalog, earlier)

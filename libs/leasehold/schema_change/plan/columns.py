@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from leasehold.catalog.descriptor import COLUMNS_MAX
-from leasehold.catalog.elements import Column, Constraint, Index
+from leasehold.catalog.elements import Column, Constraint, Index, Missing
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateColumn,
@@ -17,6 +17,7 @@ from leasehold.model.errors import (
     OutOfRange,
     SyntaxInvalid,
 )
+from leasehold.rows.computed_missing import make_computed
 from leasehold.schema_change.plan.constraints import add_check, add_foreign_key, add_unique
 from leasehold.schema_change.plan.definitions import (
     make_column,
@@ -29,6 +30,7 @@ from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.ddl.columns import check_drawing, find_drawn_sequence
 from leasehold.sql.expressions.conversion import (
+    Kept,
     check_default_fits,
     conversions,
     convert_default,
@@ -140,10 +142,21 @@ def _add_generated(draft: TableDraft, column: Column, definition: GeneratedDefin
             position=definition.position,
         )
     made = replace(made, nullable=True)
-    draft.take(element_paths.add_generated(made), f"column {made.name}")
+    assert made.derived is not None
+    said = Kept(made.derived.expression, made.derived.sources, made.derived.zone)
+    missing = _computed(draft, made, said)
+    draft.take(element_paths.add_generated(made, missing), f"column {made.name}")
     if not column.nullable:
         draft.take(element_paths.set_not_null(made), f"column {made.name}")
     draft.columns[made.name] = replace(made, nullable=column.nullable)
+
+
+def _computed(draft: TableDraft, column: Column, said: Kept) -> Missing | None:
+    """Return what rows from before a column that follows others have, None where their images have
+    to tell."""
+    if not draft.computed:
+        return None
+    return make_computed(draft.table, column, said.expression, said.sources, said.zone)
 
 
 def drop_column(draft: TableDraft, action: DropColumn) -> None:
@@ -402,11 +415,12 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
     # Whether the expressions fit is seen before anything is written.
     others = (c for c in draft.table.columns if c.element_id != old.element_id)
     as_new = replace(draft.table, columns=(*others, new))
-    kept = [
+    kept_forth, kept_back = [
         kept_in(text, seen, target, action.zone)
         for text, seen, target in ((forth, draft.table, new), (back, as_new, old))
     ]
-    for path in element_paths.change_type(old, new, *kept):
+    missing = _computed(draft, new, kept_forth)
+    for path in element_paths.change_type(old, new, kept_forth, kept_back, missing):
         draft.paths.append(path)
     draft.words.append(f"column {old.name}")
     draft.columns[old.name] = new

@@ -89,8 +89,9 @@ class StatementBatch:
     far. `made`: tables of this request, at their version 1; `truncated`, `jobs`, `dropped`: what
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
-    their new bounds. `in_place`: see `plan`. `whole`: they are of a transaction, whose changes of
-    tables that were there are one job with what it makes and drops (`transaction_job.py`)."""
+    their new bounds. `in_place`, `computed`: see `plan`. `whole`: they are of a transaction,
+    whose changes of tables that were there are one job with what it makes and drops
+    (`transaction_job.py`); of its versions nobody knows the numbers yet, so none is `computed`."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -104,6 +105,7 @@ class StatementBatch:
     actor: int = BOOTSTRAP_ROLE
     _recorded: Access | None = None  # as the log has it
     in_place: bool = True
+    computed: bool = True
     whole: bool = False
     _drop_plans: list[JobPlan] = field(default_factory=list)
 
@@ -115,12 +117,13 @@ class StatementBatch:
         provisional: bool = False,
         actor: int = BOOTSTRAP_ROLE,
         in_place: bool = True,
+        computed: bool = True,
         whole: bool = False,
     ) -> StatementBatch:
         """Return one of statements that `actor` says."""
         ahead = CatalogAhead.of(catalog, provisional=provisional)
         made = cls(ahead, actor=actor, _recorded=catalog.access, in_place=in_place)
-        made.whole = whole
+        made.whole, made.computed = whole, computed and not whole
         return made
 
     def copy(self) -> StatementBatch:
@@ -137,6 +140,7 @@ class StatementBatch:
             self.actor,
             self._recorded,
             self.in_place,
+            self.computed,
             self.whole,
             list(self._drop_plans),
         )
@@ -254,6 +258,7 @@ class StatementBatch:
                 context=context,
                 earlier=self._earlier,
                 in_place=self.in_place,
+                computed=self.computed,
             )
         except TableBusy as error:
             raise self._explain_busy(error) from error

@@ -159,13 +159,13 @@ def _small(value: Any) -> bool:
     return not isinstance(data, bytes) or len(data) <= MISSING_BYTES_MAX
 
 
-def add_generated(column: Column) -> ElementPath:
+def add_generated(column: Column, missing: Missing | None = None) -> ElementPath:
     """Add a generated column, as a required one; what it holds follows the columns it is computed
     from: first as far as that can be computed, then strictly, so that the verification tells of
-    rows where it can't."""
+    rows where it can't. `missing`: what rows from before have, None = their images tell."""
     assert column.derived is not None, column
     lenient = column.derived._replace(strict=False)
-    backfilling = Stage({"state": State.WRITE_ONLY}, backfill=True)
+    backfilling = Stage({"state": State.WRITE_ONLY, "missing": missing}, backfill=True)
     strict = Stage({"derived": column.derived}, verify=True)
     return ElementPath(
         column, True, (in_state(State.DELETE_ONLY, derived=lenient), backfilling, strict), (PUBLIC,)
@@ -187,14 +187,15 @@ def reword_generated(column: Column, expression: str) -> ElementPath:
 
 
 def change_type(
-    old: Column, new: Column, forth: Kept, back: Kept
+    old: Column, new: Column, forth: Kept, back: Kept, missing: Missing | None = None
 ) -> tuple[ElementPath, ElementPath]:
     """Change a column's type: a new column follows the old one, first as far as it goes, then
     strictly, then it takes its place, and the old one follows it until its last readers have
     finished. `forth` and `back` are expressions over the row in which the column has the name that
-    both share."""
+    both share. `missing`: what rows from before have, None = their images tell."""
     lenient = Derived(forth.sources, forth.expression, zone=forth.zone)
-    backfilling = Stage({"state": State.WRITE_ONLY, "derived": lenient}, backfill=True)
+    change = {"state": State.WRITE_ONLY, "derived": lenient, "missing": missing}
+    backfilling = Stage(change, backfill=True)
     strict = Stage(
         {"derived": lenient._replace(strict=True), "not_null_enforced": old.refuses_null},
         verify=True,

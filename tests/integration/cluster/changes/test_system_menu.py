@@ -21,7 +21,7 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job, Status
 from leasehold.client.subscriber import News
-from leasehold.events.rows import RowEvent, TruncationEvent
+from leasehold.events.rows import RowEvent, TruncationEvent, decode_row
 from leasehold.model.errors import UnknownColumn, UnknownTable
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.requests import ChangeRequest, JobControl, Outcome
@@ -182,11 +182,22 @@ def test_a_column_changes_its_type(
     replica: Replica,
     load: Load,
 ) -> None:
-    """Its rows are filled by image, which is told to everybody and is no write all the same: who
-    has read a row before may still write it."""
+    """Each node computes its rows, and a reader of the images there were computes the same: nobody
+    is told of a row, and it is no write: who has read a row before may still write it. Then once
+    more where a reader would not compute the same for good: there images tell."""
     table = of_t(watch).table_id
     before = images(cluster, table)
     changed(watch, producer, "ALTER TABLE t ALTER tag TYPE bigint USING CAST(tag AS bigint)")
+    made = of_t(watch)
+    after = images(cluster, table)
+    assert after.keys() == before.keys() == set(range(ROWS))
+    assert after[100] == before[100], "the very image"
+    found = {key: decode_row(made, (key,), image) for key, image in after.items()}
+    assert {key: (event.values or {}).get("tag") for key, event in found.items()} == {
+        key: key for key in range(ROWS)
+    }
+    sql = "ALTER TABLE t ALTER tag TYPE bigint USING CAST(upper(CAST(tag AS text)) AS bigint)"
+    changed(watch, producer, sql)
     (tag,) = (c for c in of_t(watch).columns if c.name == "tag")
     wanted = {key: key for key in range(ROWS)}
 

@@ -38,13 +38,23 @@ from leasehold.adapters.sqlite.layout import (
 )
 from leasehold.adapters.sqlite.plan import EntriesPlan
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import ALL_ROWS, DEFAULT_LOCK, Check, Column, ForeignKey, Index
+from leasehold.catalog.elements import (
+    ALL_ROWS,
+    DEFAULT_LOCK,
+    Check,
+    Column,
+    Derived,
+    ForeignKey,
+    Index,
+    Source,
+)
 from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.rows.check_as_sql import write_condition
 from leasehold.rows.check_constraints import condition_of, explain_violation
+from leasehold.rows.derived_as_sql import write_value
 from leasehold.rows.generated import explain_difference, is_relied_on, value_of
 from leasehold.rows.index_entries import exact_entry, explain_failure, key_shown, key_words
 from leasehold.schema_change.coordinator.verification import as_if_public
@@ -437,7 +447,18 @@ class TableCheck:
         compute = value_of(self._newest, column)
         why = partial(explain_difference, compute, element_id=own)
         where = f"column {column.name!r}, computed from others"
-        self._each_row(2, own, (*column.derived.sources, own), compute, why, where)
+        broken = self._differs_in_sql(column, column.derived)
+        self._each_row(2, own, (*column.derived.sources, own), compute, why, where, broken)
+
+    def _differs_in_sql(self, column: Column, derived: Derived) -> str:
+        """Return SQL that is true for a row `t` which has not what the expression gives, "" where
+        it takes the compiled expression to say so."""
+        by_id = self._newest.by_id
+        named = [by_id[e] for e in derived.sources if e in by_id]
+        sources = [Source(c.element_id, c.name, c.type) for c in named]
+        value = write_value(derived.expression, column.type, sources, self._value_in_sql)
+        own = self._value_in_sql(column.element_id)
+        return "" if value is None else f"{own} IS NOT {value}"
 
     def _each_row(
         self,
@@ -511,10 +532,12 @@ class TableCheck:
 
     def _checksum(self, elements: Sequence[int]) -> tuple[bytes, bytes]:
         """Return the sums of the rows, and of rows and entries, over everything live or over
-        `elements`. Dead elements are left out on purpose."""
+        `elements`. Dead elements are left out on purpose, and what each node fills at its own pace
+        unless it is asked for."""
         total = Checksum(self._connection)
+        left_out = self._dead if elements else self._dead | self._newest.filled_apart
         columns = sorted(
-            e for e in element_ids(self._physical) if e in self._known and e not in self._dead
+            e for e in element_ids(self._physical) if e in self._known and e not in left_out
         )
         indexed = self._known - self._dead - self._unmerged
         indexes: Sequence[int] = [e for e in self._entry_tables if e in indexed]
