@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from leasehold import __version__
+from leasehold.adapters.http.schema_registry import SchemaRegistry
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, Record, TopicReader
@@ -22,6 +23,7 @@ from leasehold.adapters.sqlite.fed_rows import FedRows
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.schema_names import PUBLIC
 from leasehold.changefeed.feed_messages import FeedMessage, Prepared, messages_of, prepare
+from leasehold.changefeed.feed_schemas import FeedSchemas
 from leasehold.events.debezium.definition import (
     FEEDS_MAX,
     CreateFeed,
@@ -41,16 +43,18 @@ from leasehold.model.errors import (
 )
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.topics import Topics
-from leasehold.replication.feed_state import Feed
+from leasehold.replication.feed_state import ENCODED_FORMAT, FORMAT, Feed
 from leasehold.replication.table_feeds import TableFeeds, Told
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
+from leasehold.settings.schema_registry import SchemaRegistrySettings
 
 STATE_PREFIX: Final = b"feed/"
 ORDERS_KEY: Final = b"feed-orders"
 FOLLOWED_KEY: Final = b"feed-place"
-"""Stored with every place while there are feeds: what has another one was published by an earlier
-release, which knows of none."""
+FOLLOWED_KEYS: Final = {FORMAT: FOLLOWED_KEY, ENCODED_FORMAT: b"feed-place/2"}
+"""By the format of feeds' states. Stored with every place while there are such feeds: what has
+another one was published by an earlier release, which knows of none."""
 CLIENT_ID: Final = "changefeed-feeds"
 ORDERS_MAX: Final = 100
 REPORTED_MAX: Final = 50
@@ -58,6 +62,7 @@ WAITING_BYTES_MAX: Final = 16 * 1024 * 1024
 """Of images that wait for a transaction, reached by whole log records."""
 LOAD_TIMEOUT_S: Final = 24 * 3600.0
 _HOUR_MS: Final = 3_600_000
+NO_REGISTRY: Final = SchemaRegistrySettings()
 LOG: Final = logging.getLogger("leasehold.changefeed")
 
 
@@ -73,12 +78,15 @@ class FeedShell(Closing):
         settings: ChangefeedSettings,
         admin: TopicAdmin,
         give_up: Callable[[], bool],
+        registry: SchemaRegistrySettings = NO_REGISTRY,
     ) -> None:
         self._kafka = kafka
         self._topics = topics
         self._settings = settings
         self._admin = admin
         self._give_up = give_up
+        asked = SchemaRegistry(registry, give_up=give_up) if registry.urls else None
+        self._schemas = FeedSchemas(asked, give_up)
         self._orders: TopicReader | None = None
         self._taken = 0  # the next offset of the topic of orders
         self._taken_stored = 0
@@ -149,8 +157,8 @@ class FeedShell(Closing):
                     self._states[feed.name] = feed
                 except MalformedRequest as error:
                     LOG.error("the state under %r is left out: %s", key, error.message)
-        followed = _offset_of(stored.get(FOLLOWED_KEY))
         for feed in self._states.values():
+            followed = _offset_of(stored.get(FOLLOWED_KEYS[feed.format]))
             if feed.is_on and followed != position.offset:
                 feed.fail(
                     f"an earlier release has published the log from offset {followed} to"
@@ -188,7 +196,7 @@ class FeedShell(Closing):
     def _take(self, events: Iterable[Told]) -> int:
         before = len(self._waiting)
         for event in events:
-            prepared = prepare(event)
+            prepared = prepare(event, self._schemas)
             if prepared is not None:
                 self._waiting.append(prepared)
         return len(self._waiting) - before
@@ -247,8 +255,8 @@ class FeedShell(Closing):
     def list_changes(self, position: LogPosition) -> Iterator[tuple[bytes, bytes | None]]:
         """Yield (key, value) of what the next transaction, up to `position`, stores of the
         feeds."""
-        if any(feed.is_on for feed in self._states.values()):
-            yield FOLLOWED_KEY, b"%d" % position.offset
+        for form in sorted({feed.format for feed in self._states.values() if feed.is_on}):
+            yield FOLLOWED_KEYS[form], b"%d" % position.offset
         for feed in self._states.values():
             if feed.changed:
                 yield STATE_PREFIX + feed.name.encode(), feed.to_json()
@@ -294,6 +302,7 @@ class FeedShell(Closing):
             table = self._find(feed.name)
             self._make_topics([feed])
             feed.begin(table, position.lsn)
+            self._schemas.begin(feed)
         except LeaseholdError as error:
             if isinstance(error, BusUnavailable) and not isinstance(error, AccessDenied):
                 raise
@@ -330,6 +339,7 @@ class FeedShell(Closing):
             LOG.warning("there is no feed of %s to be dropped", name)
             return
         self._gone.add(name)
+        self._schemas.forget(name)
         if self._feeds is not None:
             self._feeds.drop(name)
 
