@@ -56,7 +56,8 @@ def protobuf_class(text: str) -> type[Message]:
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     found = pool.FindMessageTypeByName(f"{file.package}.{file.message_type[0].name}")
-    return message_factory.GetMessageClass(found)
+    made: type[Message] = message_factory.GetMessageClass(found)
+    return made
 
 
 def _read_message(
@@ -75,7 +76,7 @@ def _read_message(
         field.label = Proto.LABEL_REPEATED if found["label"] == "repeated" else Proto.LABEL_OPTIONAL
         field.json_name = found["json"] or found["name"]
         if found["type"] in _TYPES:
-            field.type = _TYPES[found["type"]]  # type: ignore[assignment]
+            field.type = _TYPES[found["type"]]
         else:
             field.type, field.type_name = Proto.TYPE_MESSAGE, found["type"]
         if found["label"] == "optional":

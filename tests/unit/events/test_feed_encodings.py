@@ -123,7 +123,7 @@ def test_each_type_is_read_as_json_has_it(
     wanted = made(JsonForm, table, decimals).row((1,), row)
     found = told(made(form, table, decimals), row)
     assert found["before"] == found["after"]
-    binary = {"c10": b"\x00\xff"}
+    binary: dict[str, Any] = {"c10": b"\x00\xff"}
     if decimals is Decimals.PRECISE:
         binary |= {"c16": b"\xff\x6a", "c17": {"scale": 1, "value": b"\x7d"}}
         if form is AvroForm:

@@ -105,7 +105,7 @@ class BinaryForm(TableForm):
         )
         for cut_before, cut_after in cuts():
             rows = self._cut(before, cut_before), self._cut(after, cut_after)
-            value = nested_before(rows[0]) + nested_after(rows[1]) + end
+            value: bytes = nested_before(rows[0]) + nested_after(rows[1]) + end
             if len(value) <= room:
                 break
         return value
@@ -130,8 +130,8 @@ class BinaryForm(TableForm):
             if len(self._recent) >= RECENT_MAX:
                 self._recent.clear()
             found = self._recent[of] = self._source_fields(*of)
-        nested: Callable[[bytes], bytes] = self._envelope[2]
         sequence = self._source_encoders["sequence"](f'["{lsn}","{number}"]')
+        nested: Callable[[bytes], bytes] = self._envelope[2]
         return nested(found.before_sequence + sequence + found.behind_sequence)
 
     @cached_property
