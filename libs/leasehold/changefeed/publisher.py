@@ -204,7 +204,8 @@ class Publisher(Closing):
         if self._gathers:
             left_s = (self._due_ns - boottime_ns()) / 1e9
             self._pause.wait(max(0.0, min(left_s, GATHER_MS / 1e3)))
-        waits = not self._messages and not self._table_feeds.has_snapshot
+        feeds = self._table_feeds
+        waits = not self._messages and not feeds.has_snapshot and not feeds.is_filling
         wait_s = IDLE_WAIT_S if waits else 0.0
         taken = 0
         for record in self._reader.read(READ_RECORDS_MAX, wait_s):

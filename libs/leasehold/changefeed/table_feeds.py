@@ -24,6 +24,7 @@ from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.schema_names import PUBLIC
 from leasehold.changefeed.feed_messages import FeedMessage, Prepared, messages_of, prepare
 from leasehold.changefeed.feed_schemas import FeedSchemas
+from leasehold.changefeed.rows_fill import RowsFill
 from leasehold.events.debezium.definition import (
     FEEDS_MAX,
     CreateFeed,
@@ -96,6 +97,7 @@ class FeedShell(Closing):
         self._gone: set[str] = set()  # dropped, and their states not yet
         self._partitions: dict[str, int] = {}  # of the feeds' topics
         self._found: list[Record] = []  # orders, not carried out yet
+        self._fill: RowsFill | None = None  # for the first of them
         self._waiting: list[Prepared] = []
         self._bytes_before = 0
 
@@ -184,6 +186,8 @@ class FeedShell(Closing):
     def close(self) -> None:
         if self._orders is not None:
             self._orders.close()
+        if self._fill is not None:
+            self._fill.close()
         if self._rows is not None:
             self._rows.close()
 
@@ -201,11 +205,21 @@ class FeedShell(Closing):
                 self._waiting.append(prepared)
         return len(self._waiting) - before
 
+    @property
+    def is_filling(self) -> bool:
+        """Whether the rows of a table are read for a new feed."""
+        return self._fill is not None
+
     def has_orders(self) -> bool:
-        """Look for orders, and return whether there are any: they are carried out by `obey`, when
-        nothing waits."""
+        """Look for orders, and return whether one can be carried out by `obey`, when nothing waits.
+        One for a feed whose table's rows are not there yet has them read first, piece by piece."""
+        if self._fill is not None:
+            self._fill.go_on()
+            return self._fill.is_near
         if self._orders is None:
             return False
+        if self._found:
+            return True
         try:
             self._found = self._orders.read(ORDERS_MAX, 0.0)
         except AccessDenied as error:
@@ -231,14 +245,16 @@ class FeedShell(Closing):
     def obey(self, position: LogPosition, place: bytes) -> None:
         """Carry out the orders that were found. Everything up to `position` is published."""
         assert not self._waiting, "rows topics have all that was followed"
-        for record in self._found:
-            self._taken = record.offset + 1
+        while self._found:
+            record = self._found[0]
             try:
                 order = decode_order(record.value or b"")
-                self._carry_out(order, position, place)
+                if not self._carry_out(order, position, place):
+                    return  # it is carried out when the rows are there, and those behind it then
             except MalformedRequest as error:
                 LOG.warning("the order about feeds at offset %d: %s", record.offset, error.message)
-        self._found = []
+            self._taken = record.offset + 1
+            del self._found[0]
 
     def snapshot(self, position: LogPosition) -> int:
         """Take the next rows of a snapshot that is under way, and return how many there are."""
@@ -278,25 +294,27 @@ class FeedShell(Closing):
 
     # ------------------------------------------------------------------ orders
 
-    def _carry_out(self, order: Order, position: LogPosition, place: bytes) -> None:
+    def _carry_out(self, order: Order, position: LogPosition, place: bytes) -> bool:
+        """Return whether the order is carried out, or refused; else rows are to be read first."""
         match order:
             case CreateFeed():
-                self._create(order, position, place)
+                return self._create(order, position, place)
             case DropFeed():
                 self._drop(order.table)
             case SnapshotSignal():
                 for feed in self._states.values():
                     if feed.is_on and feed.name in order.tables:
                         feed.stop_snapshot() if order.stop else feed.start_snapshot()
+        return True
 
-    def _create(self, order: CreateFeed, position: LogPosition, place: bytes) -> None:
+    def _create(self, order: CreateFeed, position: LogPosition, place: bytes) -> bool:
         feed = Feed(self._topics.database, __version__, order.definition, order.order)
         known = self._states.get(feed.name)
         if known is not None and known.is_on:
             LOG.warning(
                 "there is a feed of %s already: the order for another is left out", feed.name
             )
-            return
+            return True
         try:
             self._refuse_name(feed)
             table = self._find(feed.name)
@@ -309,14 +327,41 @@ class FeedShell(Closing):
             LOG.warning("no feed of %s: %s", feed.name, error.message)
             feed.refuse(error.message)
             self._put_state(feed)
-            return
+            self._end_fill()
+            return True
         # First the file: where it was left at this very place it has the rows of other feeds.
         feeds = self._feeds or self._begin(place)
+        if table.table_id not in feeds.tables and not self._has_filled(table.table_id):
+            return False
         self._put_state(feed)
-        if table.table_id not in feeds.tables:
-            self._load(table.table_id)
         feeds.add(feed, table)
         LOG.info("the feed %s begins behind LSN %d", feed.topic, position.lsn)
+        return True
+
+    def _has_filled(self, table_id: int) -> bool:
+        """Return whether the rows of a table are there as of what is published; else begin to read
+        them. ⚠ Nothing is published between that and the feed's begin."""
+        assert self._rows is not None
+        fill, self._fill = self._fill, None
+        if fill is not None:
+            with fill:
+                if fill.table_id == table_id:
+                    fill.finish()
+                    return True
+            self._rows.clear(fill.table_id)  # another table has the name by now
+        topic = self._topics.rows(table_id).name
+        if topic not in self._admin.list_names(self._topics.changefeed.name):
+            self._rows.clear(table_id)
+            return True
+        self._fill = RowsFill(self._kafka, topic, table_id, self._rows, self._give_up)
+        return False
+
+    def _end_fill(self) -> None:
+        if self._fill is not None:
+            assert self._rows is not None
+            self._rows.clear(self._fill.table_id)
+            self._fill.close()
+            self._fill = None
 
     def _put_state(self, feed: Feed) -> None:
         self._gone.discard(feed.name)
