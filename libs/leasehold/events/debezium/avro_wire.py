@@ -121,6 +121,10 @@ def encoder_of(schema: Struct, number: int = 0) -> Encoder:
         return plain
     if schema.get("default") is not None:
         return lambda value: _SOME if value is None else _NULL + plain(value)
+    return _OPTIONAL_ENCODERS.get(schema["type"]) or _optional(plain)
+
+
+def _optional(plain: Encoder) -> Encoder:
     return lambda value: _NULL if value is None else _SOME + plain(value)
 
 
@@ -158,6 +162,19 @@ def _text(value: str) -> bytes:
     return varint(len(data) << 1) + data
 
 
+def _optional_text(value: str | None) -> bytes:
+    # Most columns are of these two kinds: each call less is a tenth of what a row takes.
+    if value is None:
+        return _NULL
+    data = value.encode()
+    size = len(data)
+    return (_SOME_SIZES[size] if size < _SIZES_MAX else _SOME + varint(size << 1)) + data
+
+
+def _optional_number(value: int | None) -> bytes:
+    return _NULL if value is None else _SOME + varint((value << 1) ^ (value >> 63))
+
+
 def _bytes(value: bytes) -> bytes:
     return varint(len(value) << 1) + value
 
@@ -166,6 +183,14 @@ def _boolean(value: bool) -> bytes:
     return b"\x01" if value else b"\x00"
 
 
+_SIZES_MAX: Final = 64
+_SOME_SIZES: Final = tuple(_SOME + varint(size << 1) for size in range(_SIZES_MAX))
+_OPTIONAL_ENCODERS: Final[Mapping[str, Encoder]] = {
+    "int16": _optional_number,
+    "int32": _optional_number,
+    "int64": _optional_number,
+    "string": _optional_text,
+}
 _PLAIN_ENCODERS: Final[Mapping[str, Encoder]] = {
     "int16": zigzag,
     "int32": zigzag,

@@ -77,7 +77,7 @@ class BinaryForm(TableForm):
         if image is None:
             return None
         values = self.values_of(key, image)
-        return [field.encode(value) for value, field in zip(values, self._fields, strict=True)]
+        return [encode(value) for encode, value in zip(self._encoders, values, strict=True)]
 
     def key(self, key: Key) -> bytes | None:
         if not self.key_columns:
@@ -246,6 +246,10 @@ class BinaryForm(TableForm):
                 self.value_struct["fields"][1]["fields"], self.columns, strict=True
             )
         )
+
+    @cached_property
+    def _encoders(self) -> tuple[Encoder, ...]:
+        return tuple(field.encode for field in self._fields)
 
     def _field(self, field: Struct, column: Column) -> _Field:
         form, encode = self.form_of(column), self.wire.encoder_of(field, field["number"])

@@ -123,9 +123,9 @@ class TableForm(ABC):
         return form_of(column.type, self.decimals, self.style)
 
     @cached_property
-    def places(self) -> tuple[int, ...]:
-        """The place in a row's key of each of `columns`, NOT_IN_KEY of those that are not there."""
-        return tuple(map(self.place_in_key, self.columns))
+    def _places(self) -> tuple[tuple[int, int], ...]:
+        """The place in a row's key of each of `columns`, and its element id."""
+        return tuple((self.place_in_key(each), each.element_id) for each in self.columns)
 
     def place_in_key(self, column: Column) -> int:
         """Return where a column's value stands in a row's key, NOT_IN_KEY where it does not."""
@@ -134,11 +134,13 @@ class TableForm(ABC):
 
     def values_of(self, key: Key, image: Image) -> list[Any]:
         """Return the storage values of `columns` in a row."""
-        values = getattr(image, "values", NO_VALUES)
-        found = complete_image(self.descriptor, image.version, values).get
+        values = image.values if isinstance(image, RowImage) else NO_VALUES
+        if self.descriptor.missing:
+            values = complete_image(self.descriptor, image.version, values)
+        found = values.get
         return [
-            found(column.element_id) if place == NOT_IN_KEY else key[place]
-            for place, column in zip(self.places, self.columns, strict=True)
+            found(element_id) if place == NOT_IN_KEY else key[place]
+            for place, element_id in self._places
         ]
 
     @cached_property
