@@ -49,7 +49,7 @@ from tests.support.changefeed.made_log import MadeLog
 from tests.support.cluster.secure_suite import access_of
 from tests.support.registry.apicurio import apicurio
 
-pytestmark = pytest.mark.long("a schema registry is a JVM of its own, which `make registry` brings")
+pytestmark = pytest.mark.long("a schema registry is a JVM of its own; `make feed-tools`")
 ID = Column(1, "id", Type("bigint"), False)
 N = Column(2, "n", Type("bigint"))
 NOTE = Column(3, "note", Type("text"))

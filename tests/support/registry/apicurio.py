@@ -25,7 +25,7 @@ LOOK_AGAIN_S: Final = 0.1
 def apicurio(folder: Path) -> Iterator[str]:
     """The URL of a registry that is gone behind the block; its log stands in `folder`."""
     jars = sorted(FOLDER.glob("*-runner.jar"))
-    assert jars, "no registry is here: run `make registry`"
+    assert jars, "no registry is here: run `make feed-tools`"
     port = _free_port()
     log = folder / "registry.log"
     command = [
