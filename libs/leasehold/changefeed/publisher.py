@@ -205,7 +205,7 @@ class Publisher(Closing):
             left_s = (self._due_ns - boottime_ns()) / 1e9
             self._pause.wait(max(0.0, min(left_s, GATHER_MS / 1e3)))
         feeds = self._table_feeds
-        waits = not self._messages and not feeds.has_snapshot and not feeds.is_filling
+        waits = not self._messages and not feeds.has_snapshot and not feeds.is_loading
         wait_s = IDLE_WAIT_S if waits else 0.0
         taken = 0
         for record in self._reader.read(READ_RECORDS_MAX, wait_s):

@@ -24,7 +24,7 @@ from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.schema_names import PUBLIC
 from leasehold.changefeed.feed_messages import FeedMessage, Prepared, messages_of, prepare
 from leasehold.changefeed.feed_schemas import FeedSchemas
-from leasehold.changefeed.rows_fill import RowsFill
+from leasehold.changefeed.rows_loading import RowsLoading
 from leasehold.events.debezium.definition import (
     FEEDS_MAX,
     CreateFeed,
@@ -97,7 +97,7 @@ class FeedShell(Closing):
         self._gone: set[str] = set()  # dropped, and their states not yet
         self._partitions: dict[str, int] = {}  # of the feeds' topics
         self._found: list[Record] = []  # orders, not carried out yet
-        self._fill: RowsFill | None = None  # for the first of them
+        self._loading: RowsLoading | None = None  # for the first of them
         self._waiting: list[Prepared] = []
         self._bytes_before = 0
 
@@ -186,8 +186,8 @@ class FeedShell(Closing):
     def close(self) -> None:
         if self._orders is not None:
             self._orders.close()
-        if self._fill is not None:
-            self._fill.close()
+        if self._loading is not None:
+            self._loading.close()
         if self._rows is not None:
             self._rows.close()
 
@@ -206,16 +206,16 @@ class FeedShell(Closing):
         return len(self._waiting) - before
 
     @property
-    def is_filling(self) -> bool:
+    def is_loading(self) -> bool:
         """Whether the rows of a table are read for a new feed."""
-        return self._fill is not None
+        return self._loading is not None
 
     def has_orders(self) -> bool:
         """Look for orders, and return whether one can be carried out by `obey`, when nothing waits.
         One for a feed whose table's rows are not there yet has them read first, piece by piece."""
-        if self._fill is not None:
-            self._fill.go_on()
-            return self._fill.is_near
+        if self._loading is not None:
+            self._loading.go_on()
+            return self._loading.is_near
         if self._orders is None:
             return False
         if self._found:
@@ -327,41 +327,41 @@ class FeedShell(Closing):
             LOG.warning("no feed of %s: %s", feed.name, error.message)
             feed.refuse(error.message)
             self._put_state(feed)
-            self._end_fill()
+            self._end_loading()
             return True
         # First the file: where it was left at this very place it has the rows of other feeds.
         feeds = self._feeds or self._begin(place)
-        if table.table_id not in feeds.tables and not self._has_filled(table.table_id):
+        if table.table_id not in feeds.tables and not self._has_loaded(table.table_id):
             return False
         self._put_state(feed)
         feeds.add(feed, table)
         LOG.info("the feed %s begins behind LSN %d", feed.topic, position.lsn)
         return True
 
-    def _has_filled(self, table_id: int) -> bool:
+    def _has_loaded(self, table_id: int) -> bool:
         """Return whether the rows of a table are there as of what is published; else begin to read
         them. ⚠ Nothing is published between that and the feed's begin."""
         assert self._rows is not None
-        fill, self._fill = self._fill, None
-        if fill is not None:
-            with fill:
-                if fill.table_id == table_id:
-                    fill.finish()
+        loading, self._loading = self._loading, None
+        if loading is not None:
+            with loading:
+                if loading.table_id == table_id:
+                    loading.finish()
                     return True
-            self._rows.clear(fill.table_id)  # another table has the name by now
+            self._rows.clear(loading.table_id)  # another table has the name by now
         topic = self._topics.rows(table_id).name
         if topic not in self._admin.list_names(self._topics.changefeed.name):
             self._rows.clear(table_id)
             return True
-        self._fill = RowsFill(self._kafka, topic, table_id, self._rows, self._give_up)
+        self._loading = RowsLoading(self._kafka, topic, table_id, self._rows, self._give_up)
         return False
 
-    def _end_fill(self) -> None:
-        if self._fill is not None:
+    def _end_loading(self) -> None:
+        if self._loading is not None:
             assert self._rows is not None
-            self._rows.clear(self._fill.table_id)
-            self._fill.close()
-            self._fill = None
+            self._rows.clear(self._loading.table_id)
+            self._loading.close()
+            self._loading = None
 
     def _put_state(self, feed: Feed) -> None:
         self._gone.discard(feed.name)

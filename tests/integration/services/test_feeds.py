@@ -20,7 +20,7 @@ from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.whole_topic import read_compacted
 from leasehold.adapters.kafka.writer import TopicWriter
-from leasehold.changefeed import rows_fill
+from leasehold.changefeed import rows_loading
 from leasehold.changefeed.publisher import Publisher
 from leasehold.cli.main import main
 from leasehold.events.debezium.definition import (
@@ -276,7 +276,7 @@ def test_while_a_feeds_rows_are_read_all_else_is_published(
 ) -> None:
     """Rows and other feeds go on, and the feed begins with the rows as of where it begins: what is
     written meanwhile is among them, once."""
-    monkeypatch.setattr(rows_fill, "SLICE_RECORDS", 5)
+    monkeypatch.setattr(rows_loading, "SLICE_RECORDS", 5)
     log = MadeLog(9)
     log.claim()
     log.create_table(1)
@@ -292,7 +292,7 @@ def test_while_a_feeds_rows_are_read_all_else_is_published(
         """Whether the publisher is to end; asked once a turn, by it."""
         nonlocal turns
         feeds = publisher._table_feeds
-        if feeds.is_filling:
+        if feeds.is_loading:
             turns += 1
             places.append(publisher._stored.offset)
             if turns % 10 == 0 and turns <= 100:

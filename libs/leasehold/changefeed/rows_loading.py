@@ -17,7 +17,7 @@ from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable
 from leasehold.settings.environment import KafkaSettings
 
-CLIENT_ID: Final = "changefeed-fill"
+CLIENT_ID: Final = "changefeed-loading"
 SLICE_RECORDS: Final = 2_000
 """Read between two turns of the changefeed: some 20 ms of its time."""
 SLICE_WAIT_S: Final = 0.005
@@ -25,9 +25,9 @@ FINISH_TIMEOUT_S: Final = 300.0
 LOG: Final = logging.getLogger("leasehold.changefeed")
 
 
-class RowsFill(Closing):
-    """A fill under way: `go_on` again and again until it `is_near` its end, then `finish` when all
-    is published. Raises BusUnavailable, and StoreUnwritable."""
+class RowsLoading(Closing):
+    """Rows that are being read: `go_on` again and again until it `is_near` its end, then `finish`
+    when all is published. Raises BusUnavailable, and StoreUnwritable."""
 
     def __init__(
         self,
