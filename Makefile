@@ -39,7 +39,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test in-process test-all check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
+.PHONY: help setup tools demo quick quick-tests test in-process test-all feed-tools check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,8 +76,12 @@ quick-tests: # the same without lint and types
 	  $(SLOWER:%=--ignore=%) $(ARGS)
 
 test-all: ## everything, what is marked long (more faults, pgbench), and integration in secure mode
+	@$(MAKE) feed-tools
 	@$(MAKE) test MARKS=
 	@$(MAKE) integration SECURE=1 MARKS=
+
+feed-tools: setup ## fetch a schema registry and Kafka Connect, for the long tests of feeds
+	@infra/feed_tools.sh
 
 check: tools ## lint, format, the order of packages, and strict types
 	@echo "== lint, format, order of packages, types"

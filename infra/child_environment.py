@@ -22,6 +22,7 @@ _OURS: Final = "LEASEHOLD_"
 _OF_SQL: Final = "LEASEHOLD_SQL_"
 _OF_COPIES: Final = "LEASEHOLD_SNAPSHOT_"
 _OF_REQUESTS: Final = "LEASEHOLD_REQUEST_"
+_OF_REGISTRY: Final = "LEASEHOLD_REGISTRY"
 _OF_SPARK: Final = ("LEASEHOLD_SPARK_SECRET", "LEASEHOLD_SPARK_CONF")
 
 
@@ -32,7 +33,7 @@ def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def service_environment(service: Service, environ: Mapping[str, str]) -> dict[str, str]:
     """Return what a service of ours inherits. Who serves SQL gets the users, and who keeps a store
-    what opens other stores."""
+    what opens other stores; who serves SQL, and the changefeed, where schemas are registered."""
     return {name: value for name, value in environ.items() if _is_for(service, name)}
 
 
@@ -47,6 +48,8 @@ def _is_for(service: Service, name: str) -> bool:
         return service.keeps_store
     if name.startswith(_OF_REQUESTS):
         return service.signs
+    if name.startswith(_OF_REGISTRY):
+        return service.sql is not None or service.asks_registry
     if name.startswith(_OF_SPARK):
         return service.image == "spark"
     return _is_of_system(name) or name.startswith((_OURS, *_PYTHON_BEGINS))

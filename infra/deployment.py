@@ -47,6 +47,11 @@ class Service:
         return self.keeps_store or self.image == "spark"
 
     @property
+    def asks_registry(self) -> bool:
+        """Whether it registers the schemas of feeds."""
+        return self.rights == "changefeed"
+
+    @property
     def cpu_shares(self) -> int:
         """Docker's weight for that niceness; it gives 1,024 to who has none."""
         return round(1024 / 1.25**self.niceness)

@@ -262,7 +262,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("a condition", "WHERE_CHARACTERS_MAX", "characters", "refused"),
             Limit(
                 "one message",
-                "envelope.MESSAGE_BYTES_MAX",
+                "table_form.MESSAGE_BYTES_MAX",
                 "bytes",
                 "long values become `__debezium_unavailable_value`",
             ),

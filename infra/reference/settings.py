@@ -13,6 +13,7 @@ from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings
 from leasehold.settings.request_key import RequestKeySettings
+from leasehold.settings.schema_registry import SchemaRegistrySettings
 from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
@@ -28,6 +29,7 @@ GROUPS: Final[tuple[tuple[str, type], ...]] = (
     ("The SQL listener: replicants", PgwireSettings),
     ("`leasehold sql`: the client of that listener", SqlAddress),
     ("The changefeed", ChangefeedSettings),
+    ("A schema registry: the changefeed, and who submits schema changes", SchemaRegistrySettings),
     ("The dashboard", DashboardSettings),
     ("Spark's driver", SparkSettings),
 )

@@ -13,7 +13,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.adapters.codec.records import row_key
 from leasehold.adapters.kafka.writer import BY_KEY
-from leasehold.events.debezium.envelope import MESSAGE_BYTES_MAX, begin_message, end_message
+from leasehold.changefeed.feed_schemas import FeedSchemas, Heads
+from leasehold.events.debezium.envelope import begin_message, end_message
+from leasehold.events.debezium.table_form import MESSAGE_BYTES_MAX
+from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.replication.feed_state import FAILED
 from leasehold.replication.table_feeds import RowTold, Told, TransactionTold
 
@@ -29,28 +32,39 @@ class FeedMessage(NamedTuple):
 
 
 class PreparedRow(NamedTuple):
-    """An event with its rows as they are told."""
+    """An event with its rows as they are told, and what stands before the bytes of its value; that
+    of its key stands there already."""
 
     told: RowTold
     key: bytes | None
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
+    before: Any
+    after: Any
+    head: bytes
 
 
 Prepared: TypeAlias = PreparedRow | TransactionTold
 
 
-def prepare(told: Told) -> Prepared | None:
+def prepare(told: Told, schemas: FeedSchemas) -> Prepared | None:
     """Return an event as it will be sent; None where its feed has failed. A row that has no form,
     or whose key no message has room for, ends its feed: one that went on without it would be wrong
-    for ever."""
+    for ever. So does a schema that its registry does not take. Raises BusUnavailable where the
+    changefeed is to end while a registry is waited for."""
     if isinstance(told, TransactionTold):
         return told
     feed, form = told.feed, told.form
     if feed.status == FAILED:
         return None
     try:
-        key = form.key(told.key) if told.key else None
+        heads = schemas.heads(feed, form)
+    except BusUnavailable:
+        raise
+    except LeaseholdError as error:
+        LOG.error("the feed %s has no schema, and ends: %s", feed.name, error.message)
+        feed.fail(error.message)
+        return None
+    try:
+        key = _key_of(told, heads)
         if key is not None and len(key) > KEY_BYTES_MAX:
             feed.fail(f"the key of row {told.key!r:.100} has {len(key)} bytes")
             return None
@@ -59,7 +73,12 @@ def prepare(told: Told) -> Prepared | None:
         LOG.exception("the feed %s can't tell of row %.200r, and ends", feed.name, told.key)
         feed.fail(f"row {told.key!r:.100} can't be told ({type(error).__name__}): {error!s:.200}")
         return None
-    return PreparedRow(told, key, before, after)
+    return PreparedRow(told, key, before, after, heads.value)
+
+
+def _key_of(told: RowTold, heads: Heads) -> bytes | None:
+    key = told.form.key(told.key) if told.key else None
+    return None if key is None else heads.key + key
 
 
 def messages_of(
@@ -74,10 +93,11 @@ def messages_of(
             transactions, *(end_message(*of, counts) if counts else begin_message(*of))
         )
         return
-    told, key, before, after = prepared
+    told, key, before, after, head = prepared
     definition, topic = told.feed.definition, told.form.topic
-    about = told.source, told.block, now_us
-    value = told.form.value(told.op, before, after, *about, len(key or b""))
+    room = MESSAGE_BYTES_MAX - len(key or b"") - len(head)
+    about = told.source, told.block, now_us, room
+    value = head + told.form.value(told.op, before, after, *about)
     if told.op == "t":  # on each partition: none of its rows is there any more
         for partition in range(partitions[topic]):
             yield FeedMessage(topic, None, value, partition)

@@ -18,6 +18,7 @@ from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
+from leasehold.settings.schema_registry import SchemaRegistrySettings
 
 RESTART_WAIT_S: Final = 1.0
 GARBAGE_THRESHOLDS: Final = (100_000, 50, 100)
@@ -31,6 +32,7 @@ class ProcessSettings:
     kafka: KafkaSettings
     cluster: ClusterSettings
     publishing: ChangefeedSettings
+    registry: SchemaRegistrySettings
     topics: Topics
 
     @classmethod
@@ -41,12 +43,13 @@ class ProcessSettings:
             from_environment(KafkaSettings, environ),
             cluster,
             from_environment(ChangefeedSettings, environ),
+            from_environment(SchemaRegistrySettings, environ),
             Topics(cluster.database, cluster.replication_factor),
         )
 
     @property
     def groups(self) -> Sequence[object]:
-        return self.kafka, self.cluster, self.publishing
+        return self.kafka, self.cluster, self.publishing, self.registry
 
 
 def run_changefeed() -> int:
@@ -61,7 +64,11 @@ def _publish(settings: ProcessSettings, stop: Flag) -> None:
     while not stop.is_set():
         try:
             with Publisher(
-                settings.kafka, settings.topics, settings.publishing, stop.is_set
+                settings.kafka,
+                settings.topics,
+                settings.publishing,
+                stop.is_set,
+                settings.registry,
             ) as publisher:
                 publisher.open()
                 announce_ready(settings.cluster.ready_file)

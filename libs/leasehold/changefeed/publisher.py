@@ -26,7 +26,7 @@ from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
 from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.changefeed.gone_topics import GoneTopics
 from leasehold.changefeed.read_back import POSITION_KEY, keep_newest, read_jobs, read_position
-from leasehold.changefeed.table_feeds import FeedShell
+from leasehold.changefeed.table_feeds import NO_REGISTRY, FeedShell
 from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
@@ -52,6 +52,7 @@ from leasehold.replication.log.identity import LogIdentity
 from leasehold.replication.log.truncation import CHANGEFEED_ROLE
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
+from leasehold.settings.schema_registry import SchemaRegistrySettings
 
 CLIENT_ID: Final = "changefeed"
 READ_RECORDS_MAX: Final = 500
@@ -90,6 +91,7 @@ class Publisher(Closing):
         topics: Topics,
         settings: ChangefeedSettings,
         stop: Callable[[], bool],
+        registry: SchemaRegistrySettings = NO_REGISTRY,
     ) -> None:
         self._kafka = kafka
         self._topics = topics
@@ -115,7 +117,7 @@ class Publisher(Closing):
         self._rows_topics: dict[int, str] = {}  # of tables that it has published rows of
         self._there: set[str] = set()  # the topics that there are
         self._gone = GoneTopics(self._admin, topics)
-        self._table_feeds = FeedShell(kafka, topics, settings, self._admin, stop)
+        self._table_feeds = FeedShell(kafka, topics, settings, self._admin, stop, registry)
         self._new_topics: list[Topic] = []
         self._messages: list[Message] = []
         self._due_ns = 0  # when _messages are published at the latest
@@ -202,7 +204,8 @@ class Publisher(Closing):
         if self._gathers:
             left_s = (self._due_ns - boottime_ns()) / 1e9
             self._pause.wait(max(0.0, min(left_s, GATHER_MS / 1e3)))
-        waits = not self._messages and not self._table_feeds.has_snapshot
+        feeds = self._table_feeds
+        waits = not self._messages and not feeds.has_snapshot and not feeds.is_loading
         wait_s = IDLE_WAIT_S if waits else 0.0
         taken = 0
         for record in self._reader.read(READ_RECORDS_MAX, wait_s):

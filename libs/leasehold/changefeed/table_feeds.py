@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from leasehold import __version__
+from leasehold.adapters.http.schema_registry import SchemaRegistry
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, Record, TopicReader
@@ -22,6 +23,8 @@ from leasehold.adapters.sqlite.fed_rows import FedRows
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.schema_names import PUBLIC
 from leasehold.changefeed.feed_messages import FeedMessage, Prepared, messages_of, prepare
+from leasehold.changefeed.feed_schemas import FeedSchemas
+from leasehold.changefeed.rows_loading import RowsLoading
 from leasehold.events.debezium.definition import (
     FEEDS_MAX,
     CreateFeed,
@@ -41,16 +44,18 @@ from leasehold.model.errors import (
 )
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.topics import Topics
-from leasehold.replication.feed_state import Feed
+from leasehold.replication.feed_state import ENCODED_FORMAT, FORMAT, Feed
 from leasehold.replication.table_feeds import TableFeeds, Told
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
+from leasehold.settings.schema_registry import SchemaRegistrySettings
 
 STATE_PREFIX: Final = b"feed/"
 ORDERS_KEY: Final = b"feed-orders"
 FOLLOWED_KEY: Final = b"feed-place"
-"""Stored with every place while there are feeds: what has another one was published by an earlier
-release, which knows of none."""
+FOLLOWED_KEYS: Final = {FORMAT: FOLLOWED_KEY, ENCODED_FORMAT: b"feed-place/2"}
+"""By the format of feeds' states. Stored with every place while there are such feeds: what has
+another one was published by an earlier release, which knows of none."""
 CLIENT_ID: Final = "changefeed-feeds"
 ORDERS_MAX: Final = 100
 REPORTED_MAX: Final = 50
@@ -58,6 +63,7 @@ WAITING_BYTES_MAX: Final = 16 * 1024 * 1024
 """Of images that wait for a transaction, reached by whole log records."""
 LOAD_TIMEOUT_S: Final = 24 * 3600.0
 _HOUR_MS: Final = 3_600_000
+NO_REGISTRY: Final = SchemaRegistrySettings()
 LOG: Final = logging.getLogger("leasehold.changefeed")
 
 
@@ -73,12 +79,15 @@ class FeedShell(Closing):
         settings: ChangefeedSettings,
         admin: TopicAdmin,
         give_up: Callable[[], bool],
+        registry: SchemaRegistrySettings = NO_REGISTRY,
     ) -> None:
         self._kafka = kafka
         self._topics = topics
         self._settings = settings
         self._admin = admin
         self._give_up = give_up
+        asked = SchemaRegistry(registry, give_up=give_up) if registry.urls else None
+        self._schemas = FeedSchemas(asked, give_up)
         self._orders: TopicReader | None = None
         self._taken = 0  # the next offset of the topic of orders
         self._taken_stored = 0
@@ -88,6 +97,7 @@ class FeedShell(Closing):
         self._gone: set[str] = set()  # dropped, and their states not yet
         self._partitions: dict[str, int] = {}  # of the feeds' topics
         self._found: list[Record] = []  # orders, not carried out yet
+        self._loading: RowsLoading | None = None  # for the first of them
         self._waiting: list[Prepared] = []
         self._bytes_before = 0
 
@@ -149,8 +159,8 @@ class FeedShell(Closing):
                     self._states[feed.name] = feed
                 except MalformedRequest as error:
                     LOG.error("the state under %r is left out: %s", key, error.message)
-        followed = _offset_of(stored.get(FOLLOWED_KEY))
         for feed in self._states.values():
+            followed = _offset_of(stored.get(FOLLOWED_KEYS[feed.format]))
             if feed.is_on and followed != position.offset:
                 feed.fail(
                     f"an earlier release has published the log from offset {followed} to"
@@ -176,6 +186,8 @@ class FeedShell(Closing):
     def close(self) -> None:
         if self._orders is not None:
             self._orders.close()
+        if self._loading is not None:
+            self._loading.close()
         if self._rows is not None:
             self._rows.close()
 
@@ -188,16 +200,26 @@ class FeedShell(Closing):
     def _take(self, events: Iterable[Told]) -> int:
         before = len(self._waiting)
         for event in events:
-            prepared = prepare(event)
+            prepared = prepare(event, self._schemas)
             if prepared is not None:
                 self._waiting.append(prepared)
         return len(self._waiting) - before
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether the rows of a table are read for a new feed."""
+        return self._loading is not None
+
     def has_orders(self) -> bool:
-        """Look for orders, and return whether there are any: they are carried out by `obey`, when
-        nothing waits."""
+        """Look for orders, and return whether one can be carried out by `obey`, when nothing waits.
+        One for a feed whose table's rows are not there yet has them read first, piece by piece."""
+        if self._loading is not None:
+            self._loading.go_on()
+            return self._loading.is_near
         if self._orders is None:
             return False
+        if self._found:
+            return True
         try:
             self._found = self._orders.read(ORDERS_MAX, 0.0)
         except AccessDenied as error:
@@ -223,14 +245,16 @@ class FeedShell(Closing):
     def obey(self, position: LogPosition, place: bytes) -> None:
         """Carry out the orders that were found. Everything up to `position` is published."""
         assert not self._waiting, "rows topics have all that was followed"
-        for record in self._found:
-            self._taken = record.offset + 1
+        while self._found:
+            record = self._found[0]
             try:
                 order = decode_order(record.value or b"")
-                self._carry_out(order, position, place)
+                if not self._carry_out(order, position, place):
+                    return  # it is carried out when the rows are there, and those behind it then
             except MalformedRequest as error:
                 LOG.warning("the order about feeds at offset %d: %s", record.offset, error.message)
-        self._found = []
+            self._taken = record.offset + 1
+            del self._found[0]
 
     def snapshot(self, position: LogPosition) -> int:
         """Take the next rows of a snapshot that is under way, and return how many there are."""
@@ -247,8 +271,8 @@ class FeedShell(Closing):
     def list_changes(self, position: LogPosition) -> Iterator[tuple[bytes, bytes | None]]:
         """Yield (key, value) of what the next transaction, up to `position`, stores of the
         feeds."""
-        if any(feed.is_on for feed in self._states.values()):
-            yield FOLLOWED_KEY, b"%d" % position.offset
+        for form in sorted({feed.format for feed in self._states.values() if feed.is_on}):
+            yield FOLLOWED_KEYS[form], b"%d" % position.offset
         for feed in self._states.values():
             if feed.changed:
                 yield STATE_PREFIX + feed.name.encode(), feed.to_json()
@@ -270,44 +294,74 @@ class FeedShell(Closing):
 
     # ------------------------------------------------------------------ orders
 
-    def _carry_out(self, order: Order, position: LogPosition, place: bytes) -> None:
+    def _carry_out(self, order: Order, position: LogPosition, place: bytes) -> bool:
+        """Return whether the order is carried out, or refused; else rows are to be read first."""
         match order:
             case CreateFeed():
-                self._create(order, position, place)
+                return self._create(order, position, place)
             case DropFeed():
                 self._drop(order.table)
             case SnapshotSignal():
                 for feed in self._states.values():
                     if feed.is_on and feed.name in order.tables:
                         feed.stop_snapshot() if order.stop else feed.start_snapshot()
+        return True
 
-    def _create(self, order: CreateFeed, position: LogPosition, place: bytes) -> None:
+    def _create(self, order: CreateFeed, position: LogPosition, place: bytes) -> bool:
         feed = Feed(self._topics.database, __version__, order.definition, order.order)
         known = self._states.get(feed.name)
         if known is not None and known.is_on:
             LOG.warning(
                 "there is a feed of %s already: the order for another is left out", feed.name
             )
-            return
+            return True
         try:
             self._refuse_name(feed)
             table = self._find(feed.name)
             self._make_topics([feed])
             feed.begin(table, position.lsn)
+            self._schemas.begin(feed)
         except LeaseholdError as error:
             if isinstance(error, BusUnavailable) and not isinstance(error, AccessDenied):
                 raise
             LOG.warning("no feed of %s: %s", feed.name, error.message)
             feed.refuse(error.message)
             self._put_state(feed)
-            return
+            self._end_loading()
+            return True
         # First the file: where it was left at this very place it has the rows of other feeds.
         feeds = self._feeds or self._begin(place)
+        if table.table_id not in feeds.tables and not self._has_loaded(table.table_id):
+            return False
         self._put_state(feed)
-        if table.table_id not in feeds.tables:
-            self._load(table.table_id)
         feeds.add(feed, table)
         LOG.info("the feed %s begins behind LSN %d", feed.topic, position.lsn)
+        return True
+
+    def _has_loaded(self, table_id: int) -> bool:
+        """Return whether the rows of a table are there as of what is published; else begin to read
+        them. ⚠ Nothing is published between that and the feed's begin."""
+        assert self._rows is not None
+        loading, self._loading = self._loading, None
+        if loading is not None:
+            with loading:
+                if loading.table_id == table_id:
+                    loading.finish()
+                    return True
+            self._rows.clear(loading.table_id)  # another table has the name by now
+        topic = self._topics.rows(table_id).name
+        if topic not in self._admin.list_names(self._topics.changefeed.name):
+            self._rows.clear(table_id)
+            return True
+        self._loading = RowsLoading(self._kafka, topic, table_id, self._rows, self._give_up)
+        return False
+
+    def _end_loading(self) -> None:
+        if self._loading is not None:
+            assert self._rows is not None
+            self._rows.clear(self._loading.table_id)
+            self._loading.close()
+            self._loading = None
 
     def _put_state(self, feed: Feed) -> None:
         self._gone.discard(feed.name)
@@ -330,6 +384,7 @@ class FeedShell(Closing):
             LOG.warning("there is no feed of %s to be dropped", name)
             return
         self._gone.add(name)
+        self._schemas.forget(name)
         if self._feeds is not None:
             self._feeds.drop(name)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leasehold.adapters.os.clock import random_bytes
+from leasehold.admin.feed_compatibility import FeedGate, FeedVerdict, encoded_feeds, judge_feeds
 from leasehold.admin.feeds import Feeds, concern_feeds
 from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
@@ -20,6 +21,7 @@ from leasehold.pgwire.auth.scram_server import SALT_BYTES
 from leasehold.schema_change.job.estimate import NOT_KNOWN, total
 from leasehold.schema_change.plan.answers import read_all_told, read_jobs
 from leasehold.settings.client import ClientSettings
+from leasehold.settings.schema_registry import OFF
 from leasehold.sql.ddl.passwords import with_verifiers
 
 
@@ -51,6 +53,12 @@ def register(subparsers: Subparsers) -> None:
         help="users who write meanwhile feel half of it, which takes the longer (leasehold jobs set"
         " N --no-gentle ends that)",
     )
+    parser.add_argument(
+        "--allow-incompatible",
+        action="store_true",
+        help="also where a schema registry takes what a feed of the table would tell for"
+        " incompatible, or does not answer (LEASEHOLD_REGISTRY_CHECK)",
+    )
     parser.add_argument("--no-wait", action="store_true", help="return when the job is accepted")
     add_timeout(parser, 30.0, "the job to be accepted")
 
@@ -58,6 +66,13 @@ def register(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     said = with_verifiers(args.sql, lambda: random_bytes(SALT_BYTES))
     with ChangeProducer(settings) as changes:
+        if not args.explain:
+
+            def explain(sql: str) -> Outcome:
+                request = {"sql": sql, "on_conflict": OnConflict.FAIL.value}
+                return changes.submit(request).result(args.timeout)
+
+            FeedGate(settings).check(said, explain, allow=args.allow_incompatible)
         sql = f"EXPLAIN {said}" if args.explain else said
         request = {"sql": sql, "on_conflict": OnConflict.FAIL.value}
         outcome = changes.submit(request).result(args.timeout)
@@ -70,7 +85,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         return ExitCode.NOT_RIGHT
     if isinstance(outcome.answer, dict) and "plan" in outcome.answer:
         _show_plan(outcome.answer["plan"], output)
-        _show_feeds(outcome.answer.get("readers", ()), settings, output)
+        _show_feeds(outcome.answer, settings, output)
         return ExitCode.OK
     jobs = read_jobs(outcome.answer)
     if not jobs or args.no_wait:
@@ -115,25 +130,30 @@ def _show_plan(steps: Sequence[dict[str, Any]], output: Output) -> None:
         output.line(f"in all {_about_words(whole)}, as recent jobs took", "dim")
 
 
-def _show_feeds(
-    changes: Sequence[dict[str, Any]], settings: ClientSettings, output: Output
-) -> None:
-    """Show what consumers of the tables' feeds will find changed. (A master of an earlier release
-    says nothing of it.)"""
-    if not changes:
+def _show_feeds(answer: dict[str, Any], settings: ClientSettings, output: Output) -> None:
+    """Show what consumers of the tables' feeds will find changed, and what a schema registry says
+    of those that have their schemas there. (A master of an earlier release says nothing of it.)"""
+    if not answer.get("readers"):
         return
     try:
-        told = concern_feeds(Feeds(settings).states(), changes)
+        states = Feeds(settings).states()
     except BusUnavailable as error:
         output.note(f"what feeds there are can't be read: {error.message}")
         return
-    if told and output.as_json:
-        output.json({"feeds": told})
+    told = concern_feeds(states, answer["readers"])
+    verdicts: list[FeedVerdict] = []
+    if settings.registry.urls is not None and settings.registry.check != OFF:
+        feeds, tables = encoded_feeds(states), answer.get("tables", ())
+        verdicts = judge_feeds(feeds, tables, settings.registry, settings.cluster.database)
+    if (told or verdicts) and output.as_json:
+        output.json({"feeds": told, "registry": [verdict._asdict() for verdict in verdicts]})
         return
     for each in told:
         style = "yellow" if each["breaks"] else ""
         end = ": its consumers can't go on as before" if each["breaks"] else ""
         output.line(f"feed {each['feed']}: {each['words']}{end}", style)
+    for verdict in verdicts:
+        output.line(verdict.words, "" if verdict.compatible else "yellow")
 
 
 def _about_words(seconds: float) -> str | None:

@@ -16,7 +16,9 @@ from leasehold.events.debezium.definition import (
     DAY_HOURS,
     KEPT_HOURS_MAX,
     PARTITIONS_MAX,
+    Compatibility,
     Definition,
+    Encoding,
     decode_definition,
 )
 from leasehold.model.errors import ConfigurationError, MalformedRequest
@@ -24,6 +26,10 @@ from leasehold.settings.client import ClientSettings
 
 CREATE_TIMEOUT_S: Final = 60.0
 PUBLIC: Final = "public"
+_HEADS: Final = (
+    *("table", "topic", "format", "status"),
+    *(">since LSN", "snapshot", "rows and columns", "words"),
+)
 MORE: Final = """\
 A feed is a topic DATABASE.feed.SCHEMA.TABLE with each change of the table's rows in Debezium's
 envelope, for any stream processor. Read it with isolation.level=read_committed.
@@ -45,6 +51,20 @@ def register(subparsers: Subparsers) -> None:
     )
     created.add_argument(
         "--schemas", action="store_true", help="each message with its schema of Kafka Connect"
+    )
+    created.add_argument(
+        "--format",
+        choices=[each.value for each in Encoding],
+        default=Encoding.JSON.value,
+        help="of keys and values; avro and protobuf by the schema registry that the changefeed"
+        " knows (default: json)",
+    )
+    created.add_argument(
+        "--compatibility",
+        choices=[each.value for each in Compatibility],
+        default=Compatibility.REGISTRY.value,
+        help="what new schemas in the registry must keep of earlier ones (default: registry, as it"
+        " is set to)",
     )
     created.add_argument(
         "--decimals",
@@ -98,11 +118,12 @@ def list_feeds(_: argparse.Namespace, settings: ClientSettings, output: Output) 
         output.json(list(states.values()))
         return ExitCode.OK
     output.table(
-        ["table", "topic", "status", ">since LSN", "snapshot", "rows and columns", "words"],
+        _HEADS,
         [
             [
                 name,
                 state["topic"],
+                state["definition"].get("encoding", Encoding.JSON.value),
                 state["status"],
                 f"{state['since_lsn']:,}",
                 _snapshot_words(state),
@@ -138,6 +159,8 @@ def create(args: argparse.Namespace, settings: ClientSettings, output: Output) -
         snapshot=not args.no_snapshot,
         partitions=args.partitions,
         kept_hours=args.kept_hours,
+        encoding=Encoding(args.format),
+        compatibility=Compatibility(args.compatibility),
     )
     try:
         decode_definition(definition.to_json())

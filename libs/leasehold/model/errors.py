@@ -35,6 +35,7 @@
     │   ├── DuplicateRole         42710    ├── ReservedName       42939
     │   ├── RoleInUse             55006    ├── NotAuthentic       28000
     │   ├── InsufficientPrivilege 42501    ├── DifferentOwners    55000
+    │   ├── IncompatibleSchema    55000: a schema registry says no to a schema
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -50,6 +51,7 @@
     ├── SnapshotUnavailable       58030: no whole copy of a store could be had from a node
     ├── LogStopped                XX001: the log contradicts what this reader has read (L1, L2)
     ├── AuditUnavailable          58030: what must leave a trace in the audit log can't
+    ├── RegistryUnavailable       58030: the schema registry does not answer, or not to us
     ├── StoreUnwritable           58030: the store's disk is full, or refuses to write
     └── StoreCorrupted            XX001: the store contradicts the log or itself
 
@@ -289,6 +291,10 @@ class NoNumberYet(Refused, sqlstate="55000"):
     """currval or lastval in a session that has drawn no number."""
 
 
+class IncompatibleSchema(Refused, sqlstate="55000"):
+    """A schema that its registry takes for incompatible with earlier ones, or for none."""
+
+
 class InternalFailure(Refused, sqlstate="XX000"):
     """Deciding this one request failed by a defect of this program; nothing of it was applied."""
 
@@ -429,6 +435,11 @@ class NodeUnreachable(LeaseholdError, sqlstate="08001"): ...
 
 class SnapshotUnavailable(LeaseholdError, sqlstate="58030"):
     """The store the copy was meant for is untouched; asking again, or another node, is safe."""
+
+
+class RegistryUnavailable(LeaseholdError, sqlstate="58030"):
+    """What a feed in Avro or Protobuf needs of its schema registry is not known; nothing was
+    done."""
 
 
 class LogStopped(LeaseholdError, sqlstate="XX001"): ...

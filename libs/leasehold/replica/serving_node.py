@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from leasehold.adapters.os.clock import boottime_ns, now
+from leasehold.adapters.os.clock import boottime_ns, new_request_id, now
 from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.dead_letters import DeadLetters
+from leasehold.admin.feed_compatibility import FeedGate
 from leasehold.admin.shared_watch import SharedWatch
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
@@ -173,6 +174,7 @@ class ServingNode:
         self._barrier_group = BarrierGroup(self._barriers.ask)
         self._turned = threading.Condition()
         self._turns = 0
+        self._feed_gate = FeedGate(settings)
         self._looks = SharedWatch(lambda: ClusterWatch(settings))
         self.sessions = Sessions()
         self.sequence_values = NodeSequenceValues(self.submit, self.single_read)
@@ -342,10 +344,16 @@ class ServingNode:
     def submit(
         self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None
     ) -> Outcome:
+        if request.sql is not None and not request.releases:
+            self._feed_gate.check(request.sql, lambda sql: self._explain(request, sql, timeout_s))
         pending = self._changes().submit(request)
         if stopped is None:
             return pending.result(timeout_s)
         return pending.result_unless(stopped, timeout_s)
+
+    def _explain(self, request: ChangeRequest, sql: str, timeout_s: float) -> Outcome:
+        asks = request._replace(id=new_request_id(), operations=(), sql=sql, held=False, reads=None)
+        return self._changes().submit(asks).result(timeout_s)
 
     def _changes(self) -> ChangeProducer:
         with self._producer_lock:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
-from leasehold.events.debezium.definition import Definition, decode_definition
-from leasehold.events.debezium.envelope import Image, TableForm
+from leasehold.events.debezium.binary_form import AvroForm, ProtobufForm
+from leasehold.events.debezium.definition import Definition, Encoding, decode_definition
+from leasehold.events.debezium.envelope import JsonForm
+from leasehold.events.debezium.table_form import Image, TableForm
 from leasehold.events.rows import public_pairs
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -32,6 +35,13 @@ from leasehold.sql.expressions.expression import (
 )
 
 FORMAT: Final = 1
+ENCODED_FORMAT: Final = 2
+"""Of a feed that is not JSON: a release that knows no other form leaves it out, and must not write
+JSON on its topic."""
+FORMATS: Final = (FORMAT, ENCODED_FORMAT)
+SCHEMA_IDS_MAX: Final = 32
+"""Numbers of schemas that a feed remembers: those of its newest versions."""
+DIGEST_BYTES: Final = 12
 ON: Final = "on"
 ENDED: Final = "ended"
 FAILED: Final = "failed"
@@ -72,6 +82,7 @@ class Feed:
         self.since_lsn = 0
         self.snapshot: Snapshot | None = None
         self.changed = True  # and is to be stored
+        self._schema_ids: dict[str, int] = {}  # by digest, the newest last
         self._columns: Named = ()
         self._where = definition.where
         self._mentioned: Named = ()
@@ -90,6 +101,24 @@ class Feed:
     @property
     def is_on(self) -> bool:
         return self.status == ON
+
+    @property
+    def format(self) -> int:
+        """The format of its state."""
+        return ENCODED_FORMAT if self.definition.encoding.needs_registry else FORMAT
+
+    def schema_id(self, subject: str, text: str) -> int | None:
+        """Return the number that a registry has given a schema, None where that is not known."""
+        return self._schema_ids.get(_digest(subject, text))
+
+    def keep_schema_id(self, subject: str, text: str, number: int) -> None:
+        """Remember the number of a schema, so that the registry need not be asked again."""
+        digest = _digest(subject, text)
+        self._schema_ids.pop(digest, None)
+        self._schema_ids[digest] = number
+        while len(self._schema_ids) > SCHEMA_IDS_MAX:
+            del self._schema_ids[next(iter(self._schema_ids))]
+        self.changed = True
 
     @property
     def form(self) -> TableForm:
@@ -137,16 +166,15 @@ class Feed:
             for column in table.by_name.values()
             if not self.definition.columns or column.element_id in listed | keys
         ]
-        self._form = TableForm(
-            self._database,
-            self.topic,
-            self.name,
-            table,
-            tuple(columns),
-            self.definition.decimals,
-            self.definition.schemas,
-            self._release,
-        )
+        self._form = self._form_of(table, tuple(columns))
+
+    def _form_of(self, table: Descriptor, columns: tuple[Column, ...]) -> TableForm:
+        definition = self.definition
+        of = self._database, self.topic, self.name, table, columns, definition.decimals
+        if definition.encoding is Encoding.JSON:
+            return JsonForm(*of, self._release, definition.schemas)
+        kind = AvroForm if definition.encoding is Encoding.AVRO else ProtobufForm
+        return kind(*of, self._release)
 
     def _adapt_condition(self, table: Descriptor) -> None:
         if not self._where:
@@ -238,7 +266,7 @@ class Feed:
     def to_json(self) -> bytes:
         """Return what `restore` takes."""
         body: dict[str, Any] = {
-            "format": FORMAT,
+            "format": self.format,
             "order": self.order,
             "definition": self.definition.to_json(),
             "topic": self.topic,
@@ -251,6 +279,8 @@ class Feed:
             "mentioned": [list(each) for each in self._mentioned],
             "snapshot": None,
         }
+        if self._schema_ids:
+            body["schema_ids"] = self._schema_ids
         if self.snapshot is not None:
             place, rows, on_demand = self.snapshot
             body["snapshot"] = {"place": place.hex(), "rows": rows, "on_demand": on_demand}
@@ -261,7 +291,7 @@ class Feed:
         """Return a feed from its JSON; `adapt` comes next. Raises MalformedRequest."""
         try:
             body = json.loads(value)
-            if body["format"] != FORMAT or body["status"] not in STATUSES:
+            if body["format"] not in FORMATS or body["status"] not in STATUSES:
                 raise MalformedRequest("a feed's state is of a release that is not known")
             feed = cls(database, release, decode_definition(body["definition"]), body["order"])
             feed.table_id, feed.since_lsn = int(body["table_id"]), int(body["since_lsn"])
@@ -269,14 +299,20 @@ class Feed:
             feed._columns = tuple((int(e), str(name)) for e, name in body["columns"])
             feed._where = str(body["where"])
             feed._mentioned = tuple((int(e), str(name)) for e, name in body["mentioned"])
+            ids = body.get("schema_ids", {}).items()
+            feed._schema_ids = {str(digest): int(number) for digest, number in ids}
             found = body["snapshot"]
             if found is not None:
                 place, rows = bytes.fromhex(found["place"]), int(found["rows"])
                 feed.snapshot = Snapshot(place, rows, bool(found["on_demand"]))
             feed.changed = False
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise MalformedRequest(f"a feed's state can't be read: {error!r:.200}") from error
         return feed
+
+
+def _digest(subject: str, text: str) -> str:
+    return blake2b(f"{subject}\n{text}".encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def feed_topic(database: str, table: str) -> str:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.states import State
-from leasehold.events.debezium.envelope import Block, Image, Source, TableForm
+from leasehold.events.debezium.table_form import Block, Image, Source, TableForm
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.log import (

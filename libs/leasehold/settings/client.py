@@ -16,6 +16,7 @@ from leasehold.settings.environment import (
     from_environment,
 )
 from leasehold.settings.request_key import RequestKeySettings
+from leasehold.settings.schema_registry import SchemaRegistrySettings
 from leasehold.settings.snapshot import SnapshotSettings
 
 
@@ -34,6 +35,7 @@ class ClientSettings:
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     snapshot: SnapshotSettings = field(default_factory=SnapshotSettings)
     requests: RequestKeySettings = field(default_factory=RequestKeySettings)
+    registry: SchemaRegistrySettings = field(default_factory=SchemaRegistrySettings)
     in_flight_max: int = 10_000
     outcome_timeout_ms: int = 120_000
     close_timeout_ms: int = 10_000
@@ -56,6 +58,7 @@ class ClientSettings:
             cluster=cluster,
             snapshot=from_environment(SnapshotSettings, source),
             requests=from_environment(RequestKeySettings, source),
+            registry=from_environment(SchemaRegistrySettings, source),
             session_ttl_ms=cluster.session_ttl_ms,
             renew_every_ms=cluster.session_ttl_ms // RENEWALS_PER_TTL,
             lease_margin_ms=cluster.session_ttl_ms // MARGINS_PER_TTL,

@@ -37,7 +37,11 @@ _TYPED: Final[Mapping[int, Callable[[str], Any]]] = {
 ANSWER_TIMEOUT_S: Final = 60.0
 ASKED_MAX: Final = 10
 """How often one request is asked for whose outcome is not known: ten minutes in all."""
-JOB_LOOK_S: Final = 0.2
+JOB_LOOK_S: Final = 0.01
+JOB_LOOK_S_MAX: Final = 0.2
+"""How soon a job is looked at again, first and at last: most jobs of an import are over empty
+tables and take some hundredths of a second, those that fill an index take minutes. The topic of
+jobs would tell no sooner: what it has waits for up to 150 ms to be published."""
 MOVED_ELSEWHERE: Final = (VerifyError, DuplicateKey)
 """What is refused where the part of the import is not where it was."""
 _STATEMENT_ROOM: Final = byte_limits.STATEMENT - 1_024
@@ -194,7 +198,7 @@ class Target(TargetReader):
         """Do a schema change and wait for its job's end. While another job has the table, as of an
         import that was cut off, it waits, of which `waits` is told. Raises Refused, also where the
         job fails."""
-        told = False
+        told, pauses = False, look_pauses()
         while True:
             try:
                 outcome = self.apply((), text)
@@ -203,20 +207,20 @@ class Target(TargetReader):
                 if not told:
                     told = True
                     waits(error.message)
-                time.sleep(JOB_LOOK_S)
+                time.sleep(next(pauses))
         for job in read_jobs(outcome.answer):
             self._wait_for_job(job)
 
     def _wait_for_job(self, job: int) -> None:
         query = f"SELECT status, error FROM leasehold.jobs WHERE job = {job}"
-        while True:
+        for pause_s in look_pauses():
             found = self.rows(query)
             status = found[0][0] if found else ""
             if status == "succeeded":
                 return
             if status in ("failed", "cancelled"):
                 raise Refused(f"job {job} was {status}: {found[0][1] or ''}")
-            time.sleep(JOB_LOOK_S)
+            time.sleep(pause_s)
 
     # ------------------------------------------------------------ parts
 
@@ -229,6 +233,14 @@ class Target(TargetReader):
     def part(self, name: str, part: str) -> progress.Part | None:
         """Return a part as it is now."""
         return progress.read_parts(self.rows(progress.part_query(name, part))).get(part)
+
+
+def look_pauses() -> Iterator[float]:
+    """Yield how long to wait before each look at a job, without end."""
+    pause_s = JOB_LOOK_S
+    while True:
+        yield pause_s
+        pause_s = min(2 * pause_s, JOB_LOOK_S_MAX)
 
 
 def join_statements(groups: Sequence[Sequence[str]]) -> Iterator[str]:

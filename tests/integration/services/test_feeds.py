@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.whole_topic import read_compacted
 from leasehold.adapters.kafka.writer import TopicWriter
+from leasehold.changefeed import rows_loading
+from leasehold.changefeed.publisher import Publisher
 from leasehold.cli.main import main
 from leasehold.events.debezium.definition import (
     CreateFeed,
@@ -32,6 +34,7 @@ from leasehold.events.debezium.definition import (
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.log import DescriptorWrite, TableTruncated
 from leasehold.model.topics import Topics
+from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
 from tests.support.changefeed.changefeed_process import (
     DEADLINE_S,
@@ -266,3 +269,51 @@ def test_the_command_makes_lists_and_drops_feeds(
         wait_until(lambda: states(settings, topics) == {}, process, tmp_path)
     found = folded(settings, f"{topics.database}.feed.public.table_1")
     assert found == {key: n for key, n in last_rows(log, 1).items() if n > 500}
+
+
+def test_while_a_feeds_rows_are_read_all_else_is_published(
+    settings: KafkaSettings, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows and other feeds go on, and the feed begins with the rows as of where it begins: what is
+    written meanwhile is among them, once."""
+    monkeypatch.setattr(rows_loading, "SLICE_RECORDS", 5)
+    log = MadeLog(9)
+    log.claim()
+    log.create_table(1)
+    log.create_table(2)
+    for _ in range(20):
+        log.write_rows(1, commits=20, keys=50)
+    append(settings, topics, log)
+    order(settings, topics, create("public.table_1"), create("public.table_2"))
+    places: list[int] = []
+    turns = 0
+
+    def stop() -> bool:
+        """Whether the publisher is to end; asked once a turn, by it."""
+        nonlocal turns
+        feeds = publisher._table_feeds
+        if feeds.is_loading:
+            turns += 1
+            places.append(publisher._stored.offset)
+            if turns % 10 == 0 and turns <= 100:
+                more = len(log.records)
+                log.write_rows(1 + turns // 10 % 2, commits=2, keys=50)
+                append(settings, topics, log, more)
+        names = ("public.table_1", "public.table_2")
+        begun = all(name in feeds._states for name in names) and not feeds.has_snapshot
+        return begun and publisher._stored.offset >= len(log.records)
+
+    given = ChangefeedSettings(linger_ms=0)
+    with closing(Publisher(settings, topics, given, stop)) as publisher:
+        publisher.open()
+        publisher.run()
+    assert len(set(places)) > 3, "places were stored while rows were read"
+    for table_id in (1, 2):
+        feed = f"{topics.database}.feed.public.table_{table_id}"
+        assert folded(settings, feed) == last_rows(log, table_id)
+        told = [payload(record.value) for record in published(settings, feed) if record.value]
+        begun = states(settings, topics)[f"public.table_{table_id}"]["since_lsn"]
+        changes = [each["source"]["lsn"] for each in told if each["op"] in "cud"]
+        wanted = [lsn for table, _, lsn, _ in log.rows if table == table_id and lsn > begun]
+        assert set(changes) <= set(wanted)
+        assert changes == sorted(changes)

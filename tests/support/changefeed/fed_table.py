@@ -11,8 +11,9 @@ from leasehold.adapters.kafka.writer import BY_KEY
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.changefeed.feed_messages import FeedMessage, messages_of, prepare
+from leasehold.changefeed.feed_schemas import FeedSchemas
 from leasehold.events.debezium.definition import Definition
-from leasehold.events.debezium.envelope import Image
+from leasehold.events.debezium.table_form import Image
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage
 from leasehold.replication.changefeed import Changefeed, Step
@@ -93,7 +94,7 @@ class FollowedLog:
 
 def to_messages(told: list[Told], partitions: int = 1) -> Iterator[FeedMessage]:
     for event in told:
-        prepared = prepare(event)
+        prepared = prepare(event, FeedSchemas())
         if prepared is not None:
             topics = {event.feed.topic: partitions} if isinstance(event, RowTold) else {}
             yield from messages_of(prepared, topics, "demo.feed.transaction", NOW_US)

@@ -15,6 +15,13 @@ from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.changefeed.table_feeds import FOLLOWED_KEY, STATE_PREFIX, FeedShell
+from leasehold.events.debezium.definition import (
+    CreateFeed,
+    Definition,
+    Encoding,
+    decode_order,
+    encode_order,
+)
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.log import LogPosition
 from leasehold.model.topics import Topics
@@ -98,3 +105,33 @@ def test_an_ended_feed_needs_no_rows(loaded: list[int]) -> None:
         assert feeds.report == (("public.t", "ended", "gone"),)
         assert dict(feeds.list_changes(PLACE)) == {}
     assert loaded == []
+
+
+def test_feeds_of_other_forms_have_a_place_of_their_own(loaded: list[int]) -> None:
+    """A release that knows JSON alone goes on with its feeds, and writes their place: what it has
+    left out of the others must be seen."""
+    avro = make_feed(TABLE, encoding=Encoding.AVRO).to_json()
+    key = STATE_PREFIX + b"public.t"
+    for place, status in ((b"40", "on"), (b"30", "failed"), (None, "failed")):
+        state = {key: avro, FOLLOWED_KEY: b"40", b"feed-place/2": place}
+        with shell(AccessDenied("no")) as feeds:
+            feeds.open(state, PLACE, b"place")
+            ((_, found, _),) = feeds.report
+            assert found == status
+            told = dict(feeds.list_changes(PLACE))
+            assert (told.get(b"feed-place/2"), FOLLOWED_KEY in told) == (
+                b"40" if status == "on" else None,
+                False,
+            )
+
+
+def test_an_earlier_release_leaves_a_feed_of_another_form_out() -> None:
+    state = json.loads(make_feed(TABLE, encoding=Encoding.AVRO).to_json())
+    assert state["format"] == 2, "it knows 1"
+    assert json.loads(make_feed(TABLE).to_json())["format"] == 1
+    order = json.loads(encode_order(CreateFeed("1", Definition(table="a.b"))))
+    assert order["type"] == "create-feed"
+    assert order["data"].keys().isdisjoint({"encoding", "compatibility"})
+    other = CreateFeed("1", Definition(table="a.b", encoding=Encoding.PROTOBUF))
+    assert json.loads(encode_order(other))["type"] == "create-encoded-feed"
+    assert decode_order(encode_order(other)) == other

@@ -15,9 +15,9 @@ import pytest
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.states import State
-from leasehold.events.debezium import envelope
-from leasehold.events.debezium.column_types import Decimals, form_of
-from leasehold.events.debezium.envelope import Block, Source, TableForm, begin_message, end_message
+from leasehold.events.debezium.column_types import Decimals, Style, form_of
+from leasehold.events.debezium.envelope import JsonForm, begin_message, end_message
+from leasehold.events.debezium.table_form import MESSAGE_BYTES_MAX, Block, Source
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.records.events import RowImage, RowLeftOut
 from leasehold.values.storage import to_storage
@@ -39,12 +39,10 @@ ASKED = request_id(1, b"0123456789")
 SOURCE = Source(571, 2, 90, 1_559_033_904_863_250, ASKED, 3)
 
 
-def form(table: Descriptor = CUSTOMERS, **fields: Any) -> TableForm:
+def form(table: Descriptor = CUSTOMERS, **fields: Any) -> JsonForm:
     topic = f"demo.feed.public.{table.name}"
     columns = tuple(table.by_name.values())
-    made = TableForm(
-        "demo", topic, f"public.{table.name}", table, columns, Decimals.STRING, False, "1.2.3"
-    )
+    made = JsonForm("demo", topic, f"public.{table.name}", table, columns, Decimals.STRING, "1.2.3")
     return replace(made, **fields)
 
 
@@ -273,7 +271,7 @@ def test_numbers_in_the_other_modes(
 def test_beside_a_schema_what_is_no_number_is_null(kind: str, mode: Decimals) -> None:
     """Kafka Connect's JsonConverter takes the text NaN for 0.0."""
     made = parse_type(kind)
-    found = form_of(made, mode, schemas=True)
+    found = form_of(made, mode, Style.JSON_WITH_SCHEMA)
     assert found.convert is not None
     assert found.may_lack
     assert found.convert(to_storage(made)("NaN")) is None
@@ -301,19 +299,16 @@ def test_of_a_row_that_was_left_out_the_key_is_told() -> None:
 
 
 @pytest.mark.parametrize("schemas", [False, True])
-def test_what_no_message_has_room_for_gives_way(
-    schemas: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_no_message_has_room_for_gives_way(schemas: bool) -> None:
     """First long values of the row before, then of the row after; short ones stay."""
-    monkeypatch.setattr(envelope, "MESSAGE_BYTES_MAX", 150_000)
     table = form(schemas=schemas)
     long = table.row((1,), image({2: "x" * 100_000, 3: "short"}))
-    one = table.value("u", long, long, SOURCE, None, 5)
+    one = table.value("u", long, long, SOURCE, None, 5, 150_000)
     body = json.loads(one)["payload"] if schemas else json.loads(one)
     assert len(one) <= 150_000
     assert body["before"] == {**(long or {}), "first_name": "__debezium_unavailable_value"}
     assert body["after"] == long
-    two = json.loads(table.value("u", long, long, SOURCE, None, 5, key_bytes=60_000))
+    two = json.loads(table.value("u", long, long, SOURCE, None, 5, 90_000))
     assert (two["payload"] if schemas else two)["after"] == body["before"]
 
 
@@ -323,7 +318,7 @@ def test_the_widest_row_fits_a_message() -> None:
     table = Descriptor(7, "wide", 1, (Column(1, "id", Type("integer"), False), *columns), (1,))
     made = form(table, schemas=True)
     row = made.row((1,), image(dict.fromkeys(range(2, 1001), "\x01" * 30000), table))
-    assert len(made.value("u", row, row, SOURCE, None, 5)) <= envelope.MESSAGE_BYTES_MAX
+    assert len(made.value("u", row, row, SOURCE, None, 5)) <= MESSAGE_BYTES_MAX
 
 
 def test_a_transaction_has_a_begin_and_an_end() -> None:

@@ -10,7 +10,7 @@ import pytest
 from leasehold.admin.feeds import concern_feeds
 from leasehold.catalog.catalog import Catalog
 from leasehold.schema_change.plan.plan import plan
-from leasehold.schema_change.plan.reader_changes import reader_changes
+from leasehold.schema_change.plan.reader_changes import reader_changes, tables_after
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from tests.support.schema_change.made_statements import (
@@ -56,6 +56,29 @@ STATEMENTS: dict[str, list[tuple[str, str, bool]]] = {
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_what_readers_find_changed_is_told(sql: str) -> None:
     assert changes(sql) == STATEMENTS[sql]
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("create index i on t (a)", None),
+        ("alter table t rename to u", None),
+        ("drop table t", None),
+        ("alter table t drop column c", ["id", "a", "b"]),
+        ("alter table t alter column a set not null", ["id", "a", "b", "c"]),
+        ("alter table t alter column a type bigint", ["id", "a", "b", "c"]),
+        ("alter table t drop constraint t_pkey, add primary key (b)", ["id", "a", "b", "c"]),
+    ],
+)
+def test_the_table_of_then_is_told_where_it_shows_something_else(
+    sql: str, shown: list[str] | None
+) -> None:
+    catalog = beginning()
+    planned = plan(parse_ddl(sql), catalog)  # type: ignore[arg-type]
+    assert isinstance(planned, JobPlan), planned
+    tables = tables_after(planned.job, catalog)
+    assert [list(each.by_name) for each in tables] == ([] if shown is None else [shown])
+    assert {1}.issuperset(each.former or each.table_id for each in tables)
 
 
 def test_a_feed_is_told_what_concerns_it() -> None:

@@ -48,6 +48,8 @@ ELSEWHERE = {
     "adapters/http/snapshot_fetch.py:SNAPSHOT_BYTES_MAX": FILES,
     "adapters/http/snapshot_server.py:BLOCK_BYTES": FILES,
     "adapters/http/snapshot_server.py:ANSWER_BYTES_PER_S_LEAST": FILES,
+    "adapters/http/schema_registry.py:ANSWER_BYTES_MAX": FILES,
+    "adapters/http/schema_registry.py:BLOCK_BYTES": FILES,
     "adapters/sqlite/query.py:FETCH_BYTES_MAX": AT_ONCE,
     "adapters/codec/request_bytes.py:SLICED_ABOVE_BYTES": AT_ONCE,
     "adapters/kafka/transaction.py:QUEUED_KBYTES_MAX": MEMORY,

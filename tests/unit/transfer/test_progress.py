@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,13 @@ from leasehold.model.errors import Refused
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.transfer import progress
 from leasehold.transfer.progress import Part, move_part, part_of_range, table_of
-from leasehold.transfer.target import Target, is_moved_elsewhere, join_statements
+from leasehold.transfer.target import (
+    JOB_LOOK_S_MAX,
+    Target,
+    is_moved_elsewhere,
+    join_statements,
+    look_pauses,
+)
 from tests.support.postgres.dev_server import dev_server
 from tests.support.transfer.dev_requests import DevRequests
 
@@ -57,3 +64,10 @@ def test_statements_of_a_table_stay_together() -> None:
     assert len(texts) > 1
     assert [text for each in texts for text in each.split("; ")] == [t for g in groups for t in g]
     assert all(text.startswith("CREATE") and text.count("; ") % 2 for text in texts)
+
+
+def test_a_job_is_looked_at_soon_and_then_more_seldom() -> None:
+    pauses = list(islice(look_pauses(), 8))
+    assert pauses[:3] == [0.01, 0.02, 0.04]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == JOB_LOOK_S_MAX

@@ -96,12 +96,16 @@ class FedRows(Closing):
         """Keep a row's image."""
         value = _CODEC.encode(image)
         self.bytes_moved += len(value)
-        self._write(image.table_id, row_key(image.key), value)
+        self.put_stored(image.table_id, row_key(image.key), value)
 
     def remove(self, table_id: int, key: Key) -> None:
         """Remove a row."""
+        self.remove_stored(table_id, row_key(key))
+
+    def remove_stored(self, table_id: int, key: bytes) -> None:
+        """Remove the row of a record's key."""
         self._begin()
-        self._run("DELETE FROM rows WHERE table_id = ? AND key = ?", (table_id, row_key(key)))
+        self._run("DELETE FROM rows WHERE table_id = ? AND key = ?", (table_id, key))
 
     def clear(self, table_id: int) -> None:
         """Remove all rows of a table."""
@@ -118,36 +122,9 @@ class FedRows(Closing):
     def load(self, table_id: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> int:
         """Keep the rows that the records of a rows topic leave, and return how many records there
         were. What is no image of a row is left out."""
-        self.clear(table_id)
-        empty, count, gone_lsn = row_key(()), 0, 0
-        for key, value in records:
-            count += 1
-            if key is None:
-                continue
-            if key != empty and value is None:
-                self._run("DELETE FROM rows WHERE table_id = ? AND key = ?", (table_id, key))
-                continue
-            try:
-                image = restore_image(restore_row_key(key), value or b"")
-            except MalformedRequest as error:
-                LOG.error("a record of table %d is left out of its feed: %s", table_id, error)
-                continue
-            if isinstance(image, RowsTruncated):
-                # Each partition has one, and they are read side by side: what is older is gone,
-                # on whichever it is.
-                gone_lsn = max(gone_lsn, image.lsn)
-            elif image.table_id == table_id and row_key(image.key) == key:
-                self._write(table_id, key, value or b"")
-        self._remove_older(table_id, gone_lsn)
-        return count
-
-    def _remove_older(self, table_id: int, lsn: int) -> None:
-        place = b""
-        while lsn and (found := self.after(table_id, place, LOOKED_AT_MAX)):
-            place = found[-1][0]
-            for key, image in found:
-                if image.lsn < lsn:
-                    self._run("DELETE FROM rows WHERE table_id = ? AND key = ?", (table_id, key))
+        load = RowsLoad(self, table_id)
+        load.take(records)
+        return load.end()
 
     def after(self, table_id: int, place: bytes, rows_max: int) -> list[tuple[bytes, Image]]:
         """Return the next rows behind a place, "" = from the first on, each with its own; few where
@@ -176,7 +153,8 @@ class FedRows(Closing):
         assert isinstance(image, RowImage | RowLeftOut), type(image).__name__
         return image
 
-    def _write(self, table_id: int, key: bytes, value: bytes) -> None:
+    def put_stored(self, table_id: int, key: bytes, value: bytes) -> None:
+        """Keep a record of a rows topic."""
         self._begin()
         self._run("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (table_id, key, value))
 
@@ -189,6 +167,51 @@ class FedRows(Closing):
             return self._connection.execute(statement, values).fetchall()
         except apsw.Error as error:
             raise _unavailable(self._path, error) from error
+
+
+class RowsLoad:
+    """The rows of one table, from the records of its rows topic: `take` those of each partition in
+    their order, then `end`. Raises StoreUnwritable."""
+
+    def __init__(self, rows: FedRows, table_id: int) -> None:
+        """Begin with no row."""
+        self.table_id = table_id
+        self._rows = rows
+        self._count = 0
+        self._gone_lsn = 0
+        rows.clear(table_id)
+
+    def take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
+        """Keep what the next records leave. What is no image of a row is left out."""
+        empty, table_id = row_key(()), self.table_id
+        for key, value in records:
+            self._count += 1
+            if key is None:
+                continue
+            if key != empty and value is None:
+                self._rows.remove_stored(table_id, key)
+                continue
+            try:
+                image = restore_image(restore_row_key(key), value or b"")
+            except MalformedRequest as error:
+                LOG.error("a record of table %d is left out of its feed: %s", table_id, error)
+                continue
+            if isinstance(image, RowsTruncated):
+                # Each partition has one, and they are read side by side: what is older is gone,
+                # on whichever it is.
+                self._gone_lsn = max(self._gone_lsn, image.lsn)
+            elif image.table_id == table_id and row_key(image.key) == key:
+                self._rows.put_stored(table_id, key, value or b"")
+
+    def end(self) -> int:
+        """Remove what was truncated, and return how many records there were."""
+        place = b""
+        while self._gone_lsn and (found := self._rows.after(self.table_id, place, LOOKED_AT_MAX)):
+            place = found[-1][0]
+            for key, image in found:
+                if image.lsn < self._gone_lsn:
+                    self._rows.remove_stored(self.table_id, key)
+        return self._count
 
 
 def _open(path: Path) -> apsw.Connection:

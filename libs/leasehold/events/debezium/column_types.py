@@ -1,11 +1,13 @@
 """How the value of a column looks in a feed: the field's schema of Kafka Connect, and the value.
 
 It is what Debezium's connector for PostgreSQL gives with `time.precision.mode=adaptive`,
-`binary.handling.mode=bytes` and the `decimal.handling.mode` that the feed says. Binary values are
-Base64, as Connect's JSON converter has them. A type that has no line here is its text.
+`binary.handling.mode=bytes` and the `decimal.handling.mode` that the feed says. A type that has no
+line here is its text.
 
-JSON has no number that is none, or infinite. Connect's converter writes them as texts, as everybody
-does, and reads such a text as 0.0. So beside a schema, which is for it, they are null.
+JSON has bytes as Base64, as Connect's converter writes them, and no number that is none, or
+infinite. Connect's converter writes these as texts, as everybody does, and reads such a text as
+0.0. So beside a schema, which is for it, they are null. Forms for Avro and Protobuf (`BINARY`) have
+bytes, and such numbers, as they are.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from leasehold.values.text_io import double_text, to_text
 from leasehold.values.types import Type, element_of
 
 Schema = Mapping[str, Any]
+_ZONE_BEGINS: Final = -len("+00:00")
 NOT_THERE: Final = "__debezium_unavailable_value"
 """What stands for a long value where the message has no room, as Debezium has it for one that its
 server does not send."""
@@ -38,11 +41,20 @@ class Decimals(StrEnum):
     DOUBLE = "double"
 
 
+class Style(StrEnum):
+    """The kind of message that a value is made for: JSON alone, JSON beside its schema, or one in
+    a binary form."""
+
+    PLAIN_JSON = "plain JSON"
+    JSON_WITH_SCHEMA = "JSON with its schema"
+    BINARY = "binary"
+
+
 class ColumnForm(NamedTuple):
     """The form of a type's values. `schema`: of the field, without its name and `optional`.
-    `convert`: a storage value (not NULL) → what JSON has; None: itself. `long`: there may be values
-    that no message has room for, which become `left_out` then. `may_lack`: some values have no
-    form, or give way, and are null."""
+    `convert`: a storage value (not NULL) → what the message has; None: itself. `long`: there may
+    be values that no message has room for, which become `left_out` then. `may_lack`: some values
+    have no form, or give way, and are null."""
 
     schema: Schema
     convert: Callable[[Any], Any] | None = None
@@ -55,18 +67,12 @@ def _named(kind: str, name: str) -> Schema:
     return {"type": kind, "name": name, "version": 1}
 
 
-def _double(value: Any) -> Any:
-    number = number_of(value)
-    return number if math.isfinite(number) else double_text(number)
-
-
-def _base64(value: Any) -> str:
+def _base64(value: bytes) -> str:
     return b64encode(value).decode()
 
 
 def _zoned(value: int) -> str:
-    text = utc_of(value).isoformat(timespec="microseconds")
-    return f"{text.removesuffix('+00:00')}Z"
+    return f"{utc_of(value).isoformat(timespec='microseconds')[:_ZONE_BEGINS]}Z"
 
 
 _FORMS: Final[Mapping[str, ColumnForm]] = {
@@ -74,7 +80,9 @@ _FORMS: Final[Mapping[str, ColumnForm]] = {
     "integer": ColumnForm({"type": "int32"}),
     "bigint": ColumnForm({"type": "int64"}),
     "boolean": ColumnForm({"type": "boolean"}, bool),
-    "double precision": ColumnForm({"type": "double"}, _double),
+    "double precision": ColumnForm(
+        {"type": "double"}, lambda value: _json_double(number_of(value))
+    ),
     "text": ColumnForm({"type": "string"}, None, True, NOT_THERE),
     "varchar": ColumnForm({"type": "string"}, None, True, NOT_THERE),
     "bytea": ColumnForm({"type": "bytes"}, _base64, True, NOT_THERE_BYTES),
@@ -85,33 +93,42 @@ _FORMS: Final[Mapping[str, ColumnForm]] = {
     "jsonb": ColumnForm(_named("string", "io.debezium.data.Json"), None, True, NOT_THERE),
 }
 
-
-def form_of(kind: Type, decimals: Decimals, *, schemas: bool = False) -> ColumnForm:
-    """Return the form of a type's values in a feed; `schemas`: of messages with their schema."""
-    form = _form_of(kind, decimals, schemas)
-    if schemas and form.schema["type"] == "double":
-        convert = form.convert
-        assert convert is not None
-        return form._replace(convert=lambda value: _finite(convert(value)), may_lack=True)
-    return form
+_BYTES: Final = ColumnForm({"type": "bytes"}, bytes, True, NOT_THERE.encode())
 
 
-def _finite(number: Any) -> float | None:
-    return number if isinstance(number, float) else None
+def form_of(kind: Type, decimals: Decimals, style: Style = Style.PLAIN_JSON) -> ColumnForm:
+    """Return the form of a type's values in a feed's messages."""
+    form = _form_of(kind, decimals, style)
+    if form.schema["type"] != "double" or style is Style.PLAIN_JSON:
+        return form
+    convert = number_of if kind.name == "double precision" else _nearest_double
+    if style is Style.BINARY:
+        return form._replace(convert=convert)
+    return form._replace(convert=lambda value: _finite(convert(value)), may_lack=True)
 
 
-def _form_of(kind: Type, decimals: Decimals, schemas: bool) -> ColumnForm:
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _json_double(number: float) -> Any:
+    return number if math.isfinite(number) else double_text(number)
+
+
+def _form_of(kind: Type, decimals: Decimals, style: Style) -> ColumnForm:
+    if style is Style.BINARY and kind.name == "bytea":
+        return _BYTES
     found = _FORMS.get(kind.name)
     if found is not None:
         return found
     if kind.name == "numeric":
-        return _numeric(kind, decimals)
+        return _numeric(kind, decimals, style)
     if kind.name == "char":
         length = kind.length or 1
         return _text(lambda value: str(value).ljust(length))
     element = element_of(kind)
     if element is not None:
-        return _array(form_of(element, decimals, schemas=schemas))
+        return _array(form_of(element, decimals, style))
     return _text(lambda value: to_text(kind, value))
 
 
@@ -134,11 +151,13 @@ def _array(element: ColumnForm) -> ColumnForm:
     return ColumnForm(schema, converted, True, None, True)
 
 
-def _numeric(kind: Type, decimals: Decimals) -> ColumnForm:
+def _numeric(kind: Type, decimals: Decimals, style: Style) -> ColumnForm:
     if decimals is Decimals.STRING:
         return _text(text_of)
     if decimals is Decimals.DOUBLE:
-        return ColumnForm({"type": "double"}, _nearest_double)
+        convert = _nearest_double
+        return ColumnForm({"type": "double"}, lambda value: _json_double(convert(value)))
+    shown: Callable[[bytes], Any] = bytes if style is Style.BINARY else _base64
     if kind.scale is not None:
         name = "org.apache.kafka.connect.data.Decimal"
         scale = max(
@@ -146,36 +165,35 @@ def _numeric(kind: Type, decimals: Decimals) -> ColumnForm:
         )  # one below 0 rounds before the point, and has no digit behind it
         parameters = {"scale": str(scale), "connect.decimal.precision": str(kind.precision)}
         schema = {**_named("bytes", name), "parameters": parameters}
-        return ColumnForm(schema, lambda value: _unscaled(value, scale), True, None, True)
+        return ColumnForm(schema, lambda value: _unscaled(value, scale, shown), True, None, True)
     fields = (
         {"type": "int32", "optional": False, "field": "scale"},
         {"type": "bytes", "optional": False, "field": "value"},
     )
     schema = {**_named("struct", "io.debezium.data.VariableScaleDecimal"), "fields": list(fields)}
-    return ColumnForm(schema, _with_scale, True, None, True)
+    return ColumnForm(schema, lambda value: _with_scale(value, shown), True, None, True)
 
 
-def _nearest_double(value: str) -> Any:
-    number = float(decimal_of(value))
-    return number if math.isfinite(number) else double_text(number)
+def _nearest_double(value: str) -> float:
+    return float(decimal_of(value))
 
 
-def _unscaled(value: str, scale: int) -> str | None:
+def _unscaled(value: str, scale: int, shown: Callable[[bytes], Any]) -> Any:
     """Return a number without its point, in two's complement; NaN and infinity have no form."""
     number = decimal_of(value)
     if not number.is_finite():
         return None
     parts = number.as_tuple()
     zeros = int(parts.exponent) + scale
-    return _complement(_whole(parts) * 10**zeros) if zeros >= 0 else None
+    return shown(_complement(_whole(parts) * 10**zeros)) if zeros >= 0 else None
 
 
-def _with_scale(value: str) -> dict[str, Any] | None:
+def _with_scale(value: str, shown: Callable[[bytes], Any]) -> dict[str, Any] | None:
     number = decimal_of(value)
     if not number.is_finite():
         return None
     parts = number.as_tuple()
-    return {"scale": -int(parts.exponent), "value": _complement(_whole(parts))}
+    return {"scale": -int(parts.exponent), "value": shown(_complement(_whole(parts)))}
 
 
 def _whole(parts: Any) -> int:
@@ -187,7 +205,7 @@ def _whole(parts: Any) -> int:
     return -whole if parts.sign else whole
 
 
-def _complement(whole: int) -> str:
-    """Return a whole number as the bytes of Java's BigInteger, in Base64."""
+def _complement(whole: int) -> bytes:
+    """Return a whole number as the bytes of Java's BigInteger."""
     size = (whole + (whole < 0)).bit_length() // 8 + 1
-    return b64encode(whole.to_bytes(size, "big", signed=True)).decode()
+    return whole.to_bytes(size, "big", signed=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from enum import StrEnum
+from typing import Any, Final, TypeAlias, TypeVar
 
 from leasehold.catalog.descriptor import COLUMNS_MAX
 from leasehold.events.debezium.column_types import Decimals
@@ -21,9 +22,46 @@ WHERE_CHARACTERS_MAX: Final = 8_000
 PARTITIONS_MAX: Final = 64
 KEPT_HOURS_MAX: Final = 24 * 366 * 100
 DAY_HOURS: Final = 24
+CHOICE_CHARACTERS_MAX: Final = 20
 FEEDS_MAX: Final = 1_000
 """Of one database."""
+CREATE: Final = "create-feed"
+CREATE_ENCODED: Final = "create-encoded-feed"
+"""Of a feed that is not JSON. A changefeed of a release that knows no other form must not take the
+order for one of a feed in JSON."""
 _SIGNALS: Final = frozenset({"execute-snapshot", "stop-snapshot"})
+
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+class Encoding(StrEnum):
+    """The form of a feed's messages in bytes."""
+
+    JSON = "json"
+    AVRO = "avro"
+    PROTOBUF = "protobuf"
+
+    @property
+    def needs_registry(self) -> bool:
+        """Whether each message names its schema by the number that a registry gave it."""
+        return self is not Encoding.JSON
+
+
+class Compatibility(StrEnum):
+    """What a new schema must keep of those before it, in the words of schema registries: BACKWARD,
+    that its readers read what was written; FORWARD, that earlier readers read what is written from
+    now on; FULL, both; TRANSITIVE, of all schemas before it and not of the last one alone.
+    REGISTRY: what the registry is set to."""
+
+    REGISTRY = "registry"
+    NONE = "none"
+    BACKWARD = "backward"
+    BACKWARD_TRANSITIVE = "backward_transitive"
+    FORWARD = "forward"
+    FORWARD_TRANSITIVE = "forward_transitive"
+    FULL = "full"
+    FULL_TRANSITIVE = "full_transitive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +70,8 @@ class Definition:
     name, beside the primary key's; () = all, those that are added later, too. `where`: which rows;
     "" = all. `schemas`: each message has its schema with it. `transactions`: it takes part in the
     topic of transactions. `snapshot`: it begins with every row that there is. `kept_hours`: how
-    long its topic keeps a message, 0 = for ever."""
+    long its topic keeps a message, 0 = for ever. `encoding`: the form of its messages, of which
+    others than JSON need a schema registry; `compatibility`: what their schemas must keep."""
 
     table: str
     columns: tuple[str, ...] = ()
@@ -44,10 +83,12 @@ class Definition:
     snapshot: bool = True
     partitions: int = 1
     kept_hours: int = 7 * DAY_HOURS
+    encoding: Encoding = Encoding.JSON
+    compatibility: Compatibility = Compatibility.REGISTRY
 
     def to_json(self) -> dict[str, Any]:
         """Return the definition for an order or a state."""
-        return {
+        body: dict[str, Any] = {
             "table": self.table,
             "columns": list(self.columns),
             "where": self.where,
@@ -59,6 +100,11 @@ class Definition:
             "partitions": self.partitions,
             "kept_hours": self.kept_hours,
         }
+        if self.encoding is not Encoding.JSON:
+            body["encoding"] = self.encoding.value
+        if self.compatibility is not Compatibility.REGISTRY:
+            body["compatibility"] = self.compatibility.value
+        return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +140,9 @@ def encode_order(order: Order) -> bytes:
     body: dict[str, Any] = {"id": order.order}
     match order:
         case CreateFeed():
-            body |= {"type": "create-feed", "data": order.definition.to_json()}
+            definition = order.definition
+            kind = CREATE_ENCODED if definition.encoding.needs_registry else CREATE
+            body |= {"type": kind, "data": definition.to_json()}
         case DropFeed():
             body |= {"type": "drop-feed", "data": {"table": order.table}}
         case SnapshotSignal():
@@ -116,7 +164,7 @@ def decode_order(value: bytes) -> Order:
     order = _text(body, "id", "", 100)
     data = _object(body.get("data", {}), "`data` of an order about feeds")
     kind = _text(body, "type", "", 100)
-    if kind == "create-feed":
+    if kind in (CREATE, CREATE_ENCODED):
         return CreateFeed(order, decode_definition(data))
     if kind == "drop-feed":
         return DropFeed(order, _name(data))
@@ -129,21 +177,36 @@ def decode_order(value: bytes) -> Order:
 def decode_definition(data: Any) -> Definition:
     """Return a definition from its JSON. Raises MalformedRequest."""
     data = _object(data, "a feed")
-    decimals = _text(data, "decimals", Decimals.STRING.value, 20)
-    if decimals not in [each.value for each in Decimals]:
-        raise MalformedRequest(f"`decimals` of a feed: {decimals!r} is none of its forms")
+    encoding = _choice(data, "encoding", Encoding.JSON)
+    compatibility = _choice(data, "compatibility", Compatibility.REGISTRY)
+    schemas = _flag(data, "schemas", False)
+    if encoding.needs_registry and schemas:
+        raise MalformedRequest(f"`schemas` of a feed is for JSON: {encoding} has them elsewhere")
+    if not encoding.needs_registry and compatibility is not Compatibility.REGISTRY:
+        raise MalformedRequest("`compatibility` of a feed is for schemas in a registry, not JSON")
     return Definition(
         table=_name(data),
         columns=_texts(data, "columns"),
         where=_text(data, "where", "", WHERE_CHARACTERS_MAX),
-        schemas=_flag(data, "schemas", False),
-        decimals=Decimals(decimals),
+        schemas=schemas,
+        decimals=_choice(data, "decimals", Decimals.STRING),
         tombstones=_flag(data, "tombstones", True),
         transactions=_flag(data, "transactions", False),
         snapshot=_flag(data, "snapshot", True),
         partitions=_number(data, "partitions", 1, 1, PARTITIONS_MAX),
         kept_hours=_number(data, "kept_hours", 7 * DAY_HOURS, 0, KEPT_HOURS_MAX),
+        encoding=encoding,
+        compatibility=compatibility,
     )
+
+
+def _choice(data: Mapping[str, Any], name: str, default: Word) -> Word:
+    value = _text(data, name, default.value, CHOICE_CHARACTERS_MAX)
+    try:
+        return type(default)(value)
+    except ValueError:
+        allowed = ", ".join(each.value for each in type(default))
+        raise MalformedRequest(f"`{name}` of a feed: {value!r} is none of {allowed}") from None
 
 
 def _object(value: Any, what: str) -> Mapping[str, Any]:

@@ -50,7 +50,7 @@ from leasehold.schema_change.plan.answers import answers_for, join_answers
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.joined_alterations import join_alterations
 from leasehold.schema_change.plan.plan import NO_CONTEXT, plan
-from leasehold.schema_change.plan.reader_changes import reader_changes
+from leasehold.schema_change.plan.reader_changes import reader_changes, tables_after
 from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import find_demanded_columns, find_made_sequences
@@ -247,13 +247,15 @@ class SchemaChanges:
         pace = measure_pace(self._catalog.jobs.values())
         steps: list[dict[str, Any]] = []
         readers: list[dict[str, Any]] = []
+        tables: list[Any] = []
         for each in planned:
             rows = -1
             if isinstance(each, JobPlan):
                 rows = self._rows_about(each.job.table_id)
                 readers += (c.to_wire() for c in reader_changes(each.job, self._catalog))
+                tables += (t.to_wire() for t in tables_after(each.job, self._catalog))
             steps += (step.to_wire() for step in explain(each, rows, pace))
-        return {"plan": steps, "readers": readers}
+        return {"plan": steps, "readers": readers, "tables": tables}
 
     def _context(self, request_id: bytes, now: Now) -> CommitContext:
         """Return as of when rows that are there get a default that changes from call to call."""

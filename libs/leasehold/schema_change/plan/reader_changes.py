@@ -32,8 +32,26 @@ class ReaderChange(NamedTuple):
 def reader_changes(job: Job, catalog: Catalog) -> tuple[ReaderChange, ...]:
     """Return what readers of the job's tables will find changed when it has ended, in the order of
     the columns."""
+    pairs = _before_and_after(job, catalog)
+    return tuple(change for before, after in pairs for change in _changes(before, after))
+
+
+def tables_after(job: Job, catalog: Catalog) -> tuple[Descriptor, ...]:
+    """Return the tables that are there when the job has ended, of those whose columns or keys are
+    others then: of a table that another one takes over from, that one."""
+    pairs = _before_and_after(job, catalog)
+    changed = (after for before, after in pairs if _shape(before) != _shape(after))
+    return tuple(after for after in changed if after.state is State.PUBLIC)
+
+
+def _shape(table: Descriptor) -> list[Any]:
+    columns = table.by_name.values()
+    shown = [(each.element_id, each.name, each.type, each.nullable) for each in columns]
+    return [table.primary_key, shown]
+
+
+def _before_and_after(job: Job, catalog: Catalog) -> Iterator[tuple[Descriptor, Descriptor]]:
     ends = _last_versions(job, catalog)
-    found: list[ReaderChange] = []
     for table_id in job.tables:
         if not catalog.has(table_id):
             continue
@@ -43,8 +61,7 @@ def reader_changes(job: Job, catalog: Catalog) -> tuple[ReaderChange, ...]:
         heirs = (each for each in ends.values() if each.former == table_id)
         if after.state is not State.PUBLIC:
             after = next((each for each in heirs if each.state is State.PUBLIC), after)
-        found += _changes(before, after)
-    return tuple(found)
+        yield before, after
 
 
 def _last_versions(job: Job, catalog: Catalog) -> dict[int, Descriptor]:
