@@ -161,6 +161,8 @@ class RetryStream:
         self._early_ms = trigger_ms // 2  # so that nobody waits longer than half of that for it
         self._query: StreamingQuery | None = None
         self.trouble = ""
+        self.waiting = 0
+        """Buckets in which requests wait for their next attempt, as it was last looked."""
         self._ends: dict[int, int] = {}  # partition → offset read through
         self._busy_ns = self._looked_ns = time.monotonic_ns()
         self._start_ns = 0  # not to be started before
@@ -236,6 +238,7 @@ class RetryStream:
             ].items()
         }
         waits = sum(operator.numRowsTotal for operator in progress.stateOperators)
+        self.waiting = waits
         if waits or ends != self._ends:
             self._busy_ns = now_ns
             self._ends = ends

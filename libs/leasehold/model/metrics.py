@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from leasehold.model.measures import Kind, Metric
+from leasehold.model.measures import Kind, Labels, Metric
 
+NO_LABELS: Final[Labels] = ()
 SHORT_S: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
@@ -233,13 +234,6 @@ JOB_ROWS: Final = _MASTER_ONLY.gauge(
 JOB_ROWS_DONE: Final = _MASTER_ONLY.gauge(
     "job_rows_done", "Rows that the job's present work has filled or looked at", "job", "table"
 )
-JOB_LEFT_S: Final = _MASTER_ONLY.gauge(
-    "job_left_seconds",
-    "How long the job goes on, measured on jobs that have ended; absent where nothing tells",
-    "job",
-    "table",
-)
-
 _STORE: Final = Group("The store: masters, standbys, replicants, embedded replicas")
 STORE_BYTES: Final = _STORE.gauge("store_bytes", "Size of the store's file")
 WAL_BYTES: Final = _STORE.gauge(
@@ -340,19 +334,35 @@ RETRY_TROUBLE: Final = _SPARK.gauge(
 _DASHBOARD: Final = Group("The dashboard, which sees the whole database")
 CLUSTER_NODES: Final = _DASHBOARD.gauge(
     "cluster_nodes",
-    "Nodes that are heard of, by role and whether they are coherent",
+    "Nodes that are known, by role and state: coherent, incoherent, silent, or follows (a standby)",
     "role",
-    "coherent",
+    "state",
 )
-CLUSTER_SILENT_S: Final = _DASHBOARD.gauge(
-    "cluster_node_silent_seconds", "How long nothing was heard of a node", "node"
+CLUSTER_MASTER_SILENT: Final = _DASHBOARD.gauge(
+    "cluster_master_silent_seconds", "How long no record of a master's was read"
 )
-CLUSTER_AGENTS: Final = _DASHBOARD.gauge("cluster_agents", "Agents that the ledger knows")
+CLUSTER_LEDGER: Final = _DASHBOARD.gauge(
+    "cluster_ledger_ready", "1 while the lease ledger is there and ready, else 0"
+)
+CLUSTER_FEED_SILENT: Final = _DASHBOARD.gauge(
+    "cluster_changefeed_silent_seconds", "How long nothing was heard of the changefeed"
+)
+CLUSTER_SPARK_SILENT: Final = _DASHBOARD.gauge(
+    "cluster_spark_silent_seconds", "How long nothing was heard of Spark's driver"
+)
+CLUSTER_LEASES: Final = _DASHBOARD.gauge(
+    "cluster_descriptor_leases",
+    "Leases of all agents: on the newest version of a table, or on one before",
+    "version",
+)
+JOB_LEFT_S: Final = _DASHBOARD.gauge(
+    "job_left_seconds",
+    "How long a job goes on, measured on jobs that have ended; absent where nothing tells",
+    "job",
+    "table",
+)
 DEAD_LETTERS: Final = _DASHBOARD.gauge(
-    "dead_letters", "Requests on the topic of dead letters, which somebody has to look at"
-)
-CLUSTER_TROUBLES: Final = _DASHBOARD.gauge(
-    "cluster_troubles", "What `leasehold status` would find not right"
+    "dead_letters", "Dead letters that were ever written, those that somebody resubmitted included"
 )
 
 GROUPS: Final = (

@@ -38,6 +38,7 @@ from leasehold.model.errors import (
     LeaseholdError,
     LedgerUnavailable,
 )
+from leasehold.model.measures import Sample
 from leasehold.model.records.requests import ResultBatch
 from leasehold.node.log_announcer import LogAnnouncer
 from leasehold.node.node_topics import NodeTopics
@@ -110,6 +111,10 @@ class KafkaDriver:
         self._term = NOBODY
         self.wake_ns = 0
         """When the node wants its next Tick, 0 = at no special time."""
+
+    def samples(self) -> list[Sample]:
+        """Return what is counted of calls of the ledger; from any thread."""
+        return self._ledger_thread.measures.samples()
 
     # ------------------------------------------------------------ topics
 

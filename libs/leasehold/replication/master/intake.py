@@ -133,6 +133,14 @@ class Intake:
         """Return the queues that are full, and not read."""
         return frozenset() if self._ends else frozenset(self._paused)
 
+    def waiting(self) -> tuple[tuple[Queue, int, int], ...]:
+        """Return how many messages of each queue wait, and their bytes."""
+        requests, backfill = self._requests, self._backfill
+        return (
+            (_REQUESTS, len(requests), requests.waiting_bytes),
+            (Queue.BACKFILL, len(backfill), backfill.waiting_bytes),
+        )
+
     def end(self) -> list[Effect]:
         """Read no more of the queues."""
         self._ends = True

@@ -149,6 +149,20 @@ class Master:
         waits = self._queue or self._requests.verifies_large
         return not (self.in_flight or waits or self._release.answers.waiting())
 
+    @property
+    def answers_bytes(self) -> int:
+        """Return about how many bytes of answers are not given, or not acknowledged."""
+        return self._release.answers.size
+
+    @property
+    def rows_beside(self) -> int:
+        """Return how many rows a round of a backfill beside users may have now."""
+        return self._pace.rows_beside
+
+    def records_behind(self, now_ns: int) -> int:
+        """Return how many records the slowest coherent node has not acknowledged."""
+        return self.watch.records_behind(self._log_end, now_ns)
+
     def begin(self) -> list[Effect]:
         """Ask for the topics of the queues, to read on where the log says (L3)."""
         return [BeginTerm(self._epoch, self._incarnation), *(AskQueue(queue) for queue in Queue)]
