@@ -188,7 +188,7 @@ QUEUE_MESSAGES: Final = _MASTER_ONLY.gauge(
     "queue_messages", "Messages that were read and are not decided", "queue"
 )
 QUEUE_BYTES: Final = _MASTER_ONLY.gauge("queue_bytes", "Bytes of these messages", "queue")
-QUEUE_BYTES_MAX: Final = _MASTER_ONLY.gauge(
+QUEUE_BYTES_LIMIT: Final = _MASTER_ONLY.gauge(
     "queue_bytes_max", "Bytes of such messages from which on reading pauses", "queue"
 )
 QUEUE_PAUSED: Final = _MASTER_ONLY.gauge(
@@ -263,7 +263,7 @@ DISK_BYTES: Final = _STORE.gauge("disk_bytes", "Bytes of the file system where t
 STATEMENT_BYTES: Final = _STORE.gauge(
     "statement_memory_bytes", "Memory that statements and transactions of the node hold"
 )
-STATEMENT_BYTES_MAX: Final = _STORE.gauge(
+STATEMENT_BYTES_LIMIT: Final = _STORE.gauge(
     "statement_memory_bytes_max", "Memory that they may hold together"
 )
 

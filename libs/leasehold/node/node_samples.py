@@ -95,7 +95,7 @@ def master_samples(master: Master, now: Now) -> Iterator[Sample]:
     for queue, messages, size in master.intake.waiting():
         yield Sample(metrics.QUEUE_MESSAGES, (queue.value,), messages)
         yield Sample(metrics.QUEUE_BYTES, (queue.value,), size)
-        yield Sample(metrics.QUEUE_BYTES_MAX, (queue.value,), WAITING_BYTES_MAX)
+        yield Sample(metrics.QUEUE_BYTES_LIMIT, (queue.value,), WAITING_BYTES_MAX)
         yield Sample(metrics.QUEUE_PAUSED, (queue.value,), float(queue in master.intake.paused))
     yield Sample(metrics.ANSWERS_BYTES, NO_LABELS, master.answers_bytes)
     yield Sample(metrics.ANSWERS_BYTES_LIMIT, NO_LABELS, ANSWERS_BYTES_MAX)

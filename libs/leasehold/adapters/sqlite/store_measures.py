@@ -71,4 +71,4 @@ class StoreMeasures:
         yield Sample(metrics.DISK_FREE, NO_LABELS, disk.f_bavail * disk.f_frsize)
         yield Sample(metrics.DISK_BYTES, NO_LABELS, disk.f_blocks * disk.f_frsize)
         yield Sample(metrics.STATEMENT_BYTES, NO_LABELS, memory.pool.held)
-        yield Sample(metrics.STATEMENT_BYTES_MAX, NO_LABELS, memory.pool.bytes_max)
+        yield Sample(metrics.STATEMENT_BYTES_LIMIT, NO_LABELS, memory.pool.bytes_max)
