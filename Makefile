@@ -51,7 +51,7 @@ tools: # the same for what starts no service: nothing is compiled
 	@infra/setup.sh --without-build
 
 demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes; SECURE=1)
-	@$(PYTHON) -m infra.demo $(if $(SECURE),--secure)
+	@$(PYTHON) -m infra.demo $(if $(SECURE),--secure) $(if $(OBSERVE),--observe)
 
 # What is compiled takes one processor for a minute or two, and so do the types.
 test: tools ## everything: lint, types, unit, simulation, isolation, models, matrix, integration; stops at the first failure
@@ -110,12 +110,12 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 	@echo "== $(MATRIX)"
 	@$(PYTEST) -n $(WORKERS) $(MATRIX) $(ARGS)
 
-integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs)
+integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs; OBSERVE=1: metrics and a Prometheus)
 	@echo "== $(if $(SECURE),in secure mode: $(SECURED),$(INTEGRATION))"
 	@$(if $(SECURE),LEASEHOLD_TEST_SECURE=1 )$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder \
 	  $(if $(SECURE),$(SECURED),$(INTEGRATION)) $(ARGS)
 
-up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs)
+up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs; OBSERVE=1: metrics and a Prometheus)
 	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure)
 
 down: ## end every process that `make up` started, also after a crash

@@ -282,7 +282,12 @@ REPLAYS: Final = _REQUESTER.counter(
 _SQL: Final = Group("SQL: replicants with a port for PostgreSQL clients")
 SESSIONS: Final = _SQL.gauge("sessions", "Sessions by PostgreSQL's words for their states", "state")
 STATEMENTS: Final = _SQL.counter("statements", "Statements that were run, by kind", "kind")
-STATEMENT_S: Final = _SQL.seconds("statement", "Time that statements ran, by kind", "kind")
+STATEMENT_S: Final = _SQL.seconds(
+    "statement",
+    "Time that statements ran, by kind; the COMMIT of one that stands alone comes on top where its"
+    " client sends Sync behind it (leasehold_request_seconds)",
+    "kind",
+)
 STATEMENT_ERRORS: Final = _SQL.counter(
     "statement_errors", "Statements that have failed, by SQLSTATE", "sqlstate"
 )

@@ -57,7 +57,7 @@ class NodeLook:
         if node.agent is not None:
             yield Sample(metrics.COHERENT, NO_LABELS, float(node.lease.holds(now.mono_ns)))
             yield from lease_samples(node.agent.leases, now.mono_ns)
-        yield from path_samples("acknowledgements", node.acknowledger.path, now.mono_ns)
+            yield from path_samples("acknowledgements", node.acknowledger.path, now.mono_ns)
         master = node.master
         yield Sample(metrics.MASTER, NO_LABELS, float(master is not None))
         if master is not None:
