@@ -160,7 +160,7 @@ class Driver:
     def _start(self, run: RunId) -> None:
         job = self._reader.jobs[run.job_id]
         work = Validation if job.phase is Phase.VALIDATING else Backfill
-        log.info("%s %s starts", work.__name__.lower(), run.name)
+        log.info("%s %s starts", work.__name__.lower(), run.name, extra={"job": run.job_id})
         thread = self._running[run] = work(self._resources, job)
         self._kept.add(run.name)
         self._tell(thread, job)

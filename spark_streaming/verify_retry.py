@@ -111,10 +111,22 @@ def _encoded(attempts: NextAttempts, fields: Sequence[Any]) -> tuple[bytes, str,
     try:
         content_type, body, why = attempts.encode(entry)
     except Refused as error:
-        log.error("request %s is left out after attempt %d: %s", name, attempt, error)
+        log.error(
+            "request %s is left out after attempt %d: %s",
+            name,
+            attempt,
+            error,
+            extra={"request": name},
+        )
         return None
     if why:
-        log.error("request %s is given up after attempt %d: %s", name, attempt, why)
+        log.error(
+            "request %s is given up after attempt %d: %s",
+            name,
+            attempt,
+            why,
+            extra={"request": name},
+        )
     return entry.request_id, content_type, body
 
 
@@ -124,9 +136,17 @@ def _given_up(attempts: NextAttempts, entry: Waiting) -> tuple[bytes, str, bytes
     try:
         content_type, body = attempts.give_up_unread(entry, why)
     except Refused as error:
-        log.error("request %s is left out after attempt %d: %s", name, attempt, error)
+        log.error(
+            "request %s is left out after attempt %d: %s",
+            name,
+            attempt,
+            error,
+            extra={"request": name},
+        )
         return None
-    log.error("request %s is given up after attempt %d: %s", name, attempt, why)
+    log.error(
+        "request %s is given up after attempt %d: %s", name, attempt, why, extra={"request": name}
+    )
     return entry.request_id, content_type, body
 
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from random import SystemRandom
 from threading import Event as Flag
@@ -31,6 +32,7 @@ from leasehold.node.broker_wait import once_there
 from leasehold.node.kafka_driver import KafkaDriver
 from leasehold.node.node_samples import NodeLook
 from leasehold.node.node_topics import NodeTopics
+from leasehold.node.operator_watch import OperatorWatch
 from leasehold.node.runner import LEAVE_NS_MAX, NodeRunner
 from leasehold.replication.effects import (
     AckPublished,
@@ -103,7 +105,9 @@ class KafkaNode:
         redis: RedisSettings,
         store: StoreWriter,
         audit: AuditLog | None = None,
+        folder: Path | None = None,
     ) -> None:
+        """Make ready to run. `folder`: where the store lies, if its disk is to be watched."""
         settings = _with_fast_paths(settings, kafka, redis)
         self._candidate = settings.candidate
         self._topics = NodeTopics(topics)
@@ -137,6 +141,9 @@ class KafkaNode:
         self.caught_up = Flag()
         self.on_tick: Callable[[], None] = lambda: None
         self._look = NodeLook(self.node)
+        self._watch = OperatorWatch(
+            self.node, self._intake, folder, lambda: self._driver.ledger_is_away
+        )
 
     def samples(self) -> Iterator[Sample]:
         """Yield what a scrape is told; for one other thread at a time, which waits for nothing."""
@@ -258,6 +265,7 @@ class KafkaNode:
         runner.step(Tick(), now())
         self._intake.choose(self.node, boottime_ns())
         self.node.tidy()
+        self._watch.look(boottime_ns())
         self.on_tick()
 
     def _wait_s(self) -> float:

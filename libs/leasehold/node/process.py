@@ -24,6 +24,7 @@ from leasehold.adapters.http.snapshot_server import SnapshotServer
 from leasehold.adapters.metrics.exposition import Exposition
 from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.os.garbage import collect_seldom
+from leasehold.adapters.os.log_lines import set_context
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
@@ -174,8 +175,11 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         with sqlite_errors(path):
             audit = _audit_log(settings)
             made.callback(audit.close)
-            node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store, audit)
+            node = KafkaNode(
+                named, settings.topics, settings.kafka, settings.redis, store, audit, cluster.folder
+            )
             node.node.acknowledger.copies = copies.by_taker
+            set_context(partial(_log_context, node, cluster))
             exposition.add("store", store.measures.samples)
             made.callback(exposition.remove, "store")
             exposition.add("node", node.samples)
@@ -211,6 +215,18 @@ def _serve(
         stop.set()
         if closer is not None:
             closer.join()
+
+
+def _log_context(node: KafkaNode, cluster: ClusterSettings) -> dict[str, object]:
+    """Return what each line of the log names: from any thread."""
+    position = node.node.position
+    return {
+        "node": cluster.node,
+        "database": cluster.database,
+        "role": node.node.role,
+        "epoch": position.epoch,
+        "lsn": position.lsn,
+    }
 
 
 def _close(stop: Flag, listener: Listener, closed: Flag) -> None:

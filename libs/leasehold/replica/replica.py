@@ -117,6 +117,7 @@ class Replica(Closing):
                 settings.kafka,
                 settings.redis,
                 self.store,
+                folder=file.parent,
             )
         except BaseException:
             self.store.close()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from leasehold.adapters.kafka import client as kafka_client
 from leasehold.adapters.os.compiled import version_line
+from leasehold.adapters.os.log_lines import line_handler
 from leasehold.adapters.redis import connection as redis_connection
 from leasehold.model import metrics
 from leasehold.model.measures import Sample
@@ -15,6 +16,9 @@ def process_samples() -> Iterator[Sample]:
     """Yield what is known now. A client stands for all of its name: one that is troubled counts."""
     version, _, how = version_line().removeprefix("leasehold ").partition(", ")
     yield Sample(metrics.BUILD_INFO, (version, how), 1)
+    handler = line_handler()
+    if handler is not None:
+        yield from handler.samples()
     up: dict[str, bool] = {}
     errors: dict[str, int] = {}
     for watch in kafka_client.LIVE.list():

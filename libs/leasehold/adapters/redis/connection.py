@@ -154,7 +154,7 @@ class RedisLine:
         """Note that what was said by it was understood: the next trouble is a new one."""
         self._pause_ns = 0
         if self._said.pop(what or self._what, ""):
-            LOG.info("%s by Redis at %s again", what or self._what, self._where)
+            LOG.warning("%s by Redis at %s again", what or self._what, self._where)
 
     def lost(self, why: str) -> None:
         """Give the connection up; the next attempt is made after a pause, doubled each time."""

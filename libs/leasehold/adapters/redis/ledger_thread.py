@@ -49,6 +49,8 @@ class LedgerThread:
         self._completed = completed
         self._queue: Queue[tuple[Command, object] | None] = Queue(queue_max)
         self._closing = False
+        self.is_away = False
+        """Whether the last call was not answered."""
         self.measures = Measures()
         """What it counts, on its own thread."""
         self._thread = Thread(target=self._run, name="ledger", daemon=True)
@@ -85,6 +87,7 @@ class LedgerThread:
             except LedgerUnavailable as error:
                 outcome, became = error, "unavailable"
             received_ns = boottime_ns()
+            self.is_away = became != "answered"
             self.measures.add(metrics.LEDGER_CALLS, 1, (became,))
             self.measures.observe(metrics.LEDGER_S, (received_ns - sent_ns) / NS_PER_S)
             self._completed(Completed(token, command, outcome, sent_ns, received_ns))

@@ -149,6 +149,10 @@ class Master:
         waits = self._queue or self._requests.verifies_large
         return not (self.in_flight or waits or self._release.answers.waiting())
 
+    def on_its_way_ns(self, now_ns: int) -> int:
+        """Return how long a record of this master's has been on its way, 0 while there is none."""
+        return now_ns - self._appended_ns if self.in_flight else 0
+
     @property
     def answers_bytes(self) -> int:
         """Return about how many bytes of answers are not given, or not acknowledged."""
