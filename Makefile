@@ -51,7 +51,7 @@ tools: # the same for what starts no service: nothing is compiled
 	@infra/setup.sh --without-build
 
 demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes; SECURE=1)
-	@$(PYTHON) -m infra.demo $(if $(SECURE),--secure) $(if $(OBSERVE),--observe)
+	@$(PYTHON) -m infra.demo $(if $(SECURE),--secure)
 
 # What is compiled takes one processor for a minute or two, and so do the types.
 test: tools ## everything: lint, types, unit, simulation, isolation, models, matrix, integration; stops at the first failure
@@ -110,13 +110,13 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 	@echo "== $(MATRIX)"
 	@$(PYTEST) -n $(WORKERS) $(MATRIX) $(ARGS)
 
-integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs; OBSERVE=1: metrics and a Prometheus)
+integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs)
 	@echo "== $(if $(SECURE),in secure mode: $(SECURED),$(INTEGRATION))"
 	@$(if $(SECURE),LEASEHOLD_TEST_SECURE=1 )$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder \
 	  $(if $(SECURE),$(SECURED),$(INTEGRATION)) $(ARGS)
 
 up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs; OBSERVE=1: metrics and a Prometheus)
-	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure)
+	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure) $(if $(OBSERVE),--observe)
 
 down: ## end every process that `make up` started, also after a crash
 	@[ ! -x $(PYTHON) ] || $(PYTHON) -m infra.cluster down
@@ -137,8 +137,9 @@ sbom: tools ## write what Leasehold is made of into .leasehold/leasehold.cdx.jso
 audit: tools ## ask PyPI for known vulnerabilities of the locked packages (error 3: it can't be asked)
 	@$(PYTHON) -m infra.audit "$$(infra/tools.sh)/pip-audit"
 
-reference: tools ## write what the code knows into docs/reference anew
+reference: tools ## write what the code knows into docs/reference, alerts and boards anew
 	@$(PYTHON) -m infra.reference
+	@$(PYTHON) -m infra.observe
 
 compose: tools ## write docker-compose.yml anew from infra/deployment.py
 	@$(PYTHON) -m infra.compose

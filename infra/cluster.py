@@ -95,9 +95,7 @@ def up(cluster: LocalCluster) -> int:
         else:
             _say(f"SQL: psql -h {LOOPBACK} -p {port} -U leasehold {database}")
     if cluster.observes:
-        _say(
-            f"Prometheus: http://{LOOPBACK}:{cluster.ports.prometheus}/ (docs/how-to/observe.md)"
-        )
+        _say(f"Prometheus: http://{LOOPBACK}:{cluster.ports.prometheus}/ (docs/how-to/observe.md)")
     _say_how_to_ask(cluster)
     return 0
 

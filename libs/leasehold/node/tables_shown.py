@@ -1,4 +1,4 @@
-"""Which tables have series of their own: the largest, and no more than a few.
+"""Chooses which tables have series of their own: the largest, and no more than a few.
 
 What is shown of a counter must never fall, and a table that is shown has to stay. So a table gets a
 series when it is among the largest and a place is free; what it had before stays with the others.
