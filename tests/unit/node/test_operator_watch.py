@@ -14,7 +14,6 @@ import pytest
 
 from leasehold.model.ports import Now
 from leasehold.model.records.log import Grant
-from leasehold.node import operator_watch
 from leasehold.node.conditions import EVERY_NS, Condition
 from leasehold.node.operator_watch import OperatorWatch
 from leasehold.replication.fast_path.state_machine import Pause
@@ -135,7 +134,7 @@ def test_a_disk_that_is_nearly_full_is_told(
     def statvfs(_: Path) -> Any:
         return SimpleNamespace(f_bavail=free, f_frsize=4096, f_blocks=1_000_000)
 
-    monkeypatch.setattr(operator_watch.os, "statvfs", statvfs)
+    monkeypatch.setattr("leasehold.node.operator_watch.os.statvfs", statvfs)
     watch = OperatorWatch(serving_node(), NO_PATH, tmp_path)
     watch.look(S)
     free = 900_000

@@ -68,7 +68,12 @@ def test_each_station_of_a_request_is_timed(world: World) -> None:
     assert slow == 0.01, "7 ms lie in the bucket up to 10 ms"
     slow = [bound for bound, n in zip(append_s.bounds, append_s.counts, strict=False) if n][-1]
     assert slow == 0.025
-    assert sum(after[3].counts) == before[3] + 1, "heartbeats have no answers to give"
+    assert sum(after[3].counts) == before[3] + 1
+    world.ms += 1_000
+    world.tick()
+    world.pump()
+    assert sum(after[2].counts) > before[2] + 1, "a heartbeat is a record"
+    assert sum(after[3].counts) == before[3] + 1, "and has no answers to give"
 
 
 def test_a_job_that_ends_tells_what_its_phases_took(world: World) -> None:
