@@ -119,8 +119,8 @@ integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECUR
 	@$(if $(SECURE),LEASEHOLD_TEST_SECURE=1 )$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder \
 	  $(if $(SECURE),$(SECURED),$(INTEGRATION)) $(ARGS)
 
-up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs)
-	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure)
+up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs; OBSERVE=1: metrics and a Prometheus)
+	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure) $(if $(OBSERVE),--observe)
 
 down: ## end every process that `make up` started, also after a crash
 	@[ ! -x $(PYTHON) ] || $(PYTHON) -m infra.cluster down
@@ -141,8 +141,9 @@ sbom: tools ## write what Leasehold is made of into .leasehold/leasehold.cdx.jso
 audit: tools ## ask PyPI for known vulnerabilities of the locked packages (error 3: it can't be asked)
 	@$(PYTHON) -m infra.audit "$$(infra/tools.sh)/pip-audit"
 
-reference: tools ## write what the code knows into docs/reference anew
+reference: tools ## write what the code knows into docs/reference, alerts and boards anew
 	@$(PYTHON) -m infra.reference
+	@$(PYTHON) -m infra.observe
 
 compose: tools ## write docker-compose.yml anew from infra/deployment.py
 	@$(PYTHON) -m infra.compose

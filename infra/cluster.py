@@ -12,6 +12,7 @@ import sys
 from urllib.parse import urlsplit
 
 from infra.local_cluster import LocalCluster
+from infra.observe.prometheus import find_binary
 from infra.ports import LOOPBACK, SQL_PORTS, Ports
 from infra.processes import ProcessFailure
 from leasehold.model.errors import ConfigurationError, LeaseholdError
@@ -28,7 +29,9 @@ from leasehold.settings.sql_port import PgwireSettings
 CONTROLLER_VARIABLE = "LEASEHOLD_KAFKA_CONTROLLER_PORT"
 
 
-def cluster_from(environ: dict[str, str], *, secure: bool = False) -> LocalCluster:
+def cluster_from(
+    environ: dict[str, str], *, secure: bool = False, observe: bool = False
+) -> LocalCluster:
     """The local cluster that the environment describes.
 
     Raises ConfigurationError, also for a LEASEHOLD_KAFKA or LEASEHOLD_REDIS elsewhere: this command
@@ -50,7 +53,7 @@ def cluster_from(environ: dict[str, str], *, secure: bool = False) -> LocalClust
     first = from_environment(PgwireSettings, environ).port or SQL_PORTS[0]
     sql = tuple(range(first, first + len(SQL_PORTS)))
     ports = Ports(kafka_port, controller, redis_port, settings.dashboard_port, sql, controller + 1)
-    return LocalCluster(settings.data, ports, environ, lasting=True, secure=secure)
+    return LocalCluster(settings.data, ports, environ, lasting=True, secure=secure, observe=observe)
 
 
 def _loopback_port(variable: str, address: str) -> int:
@@ -72,9 +75,13 @@ def _say(text: str) -> None:
 
 
 def up(cluster: LocalCluster) -> int:
+    if cluster.observes:
+        find_binary(os.environ.get("PATH"))  # else everything would be up before that is said
     make_private_folder(cluster.data)
     with cluster.processes.exclusively():
         started = cluster.start_all(_say)
+        if cluster.observes:
+            cluster.start_prometheus()
     if not started:
         _say("The local cluster is up already; nothing to do.")
     _say(
@@ -87,6 +94,8 @@ def up(cluster: LocalCluster) -> int:
             _say(f"SQL: {cluster.secure.psql(port)}")
         else:
             _say(f"SQL: psql -h {LOOPBACK} -p {port} -U leasehold {database}")
+    if cluster.observes:
+        _say(f"Prometheus: http://{LOOPBACK}:{cluster.ports.prometheus}/ (docs/how-to/observe.md)")
     _say_how_to_ask(cluster)
     return 0
 
@@ -122,10 +131,15 @@ def main() -> int:
         action="store_true",
         help="up: passwords, TLS and the least rights for everybody; it stays so in this folder",
     )
+    parser.add_argument(
+        "--observe",
+        action="store_true",
+        help="up: services serve metrics, and a Prometheus of this machine reads them",
+    )
     args = parser.parse_args()
     command = {"up": up, "down": down, "status": status}[args.command]
     try:
-        return command(cluster_from(dict(os.environ), secure=args.secure))
+        return command(cluster_from(dict(os.environ), secure=args.secure, observe=args.observe))
     except (LeaseholdError, ProcessFailure) as error:
         print(f"cluster: {error}", file=sys.stderr)
         if command is up:

@@ -27,6 +27,15 @@ from infra.deployment import (
 from infra.kafka.broker import Broker, wait_for_broker
 from infra.kafka.settings import HEAP_MB
 from infra.kafka.warm_up import WarmUp
+from infra.observe.prometheus import (
+    PROMETHEUS,
+    configuration,
+    find_binary,
+    is_ready,
+)
+from infra.observe.prometheus import (
+    server_command as prometheus_command,
+)
 from infra.ports import LOOPBACK, Ports
 from infra.processes import STOP_DEADLINE_S, Processes, ProcessFailure
 from infra.redis.server import server_command, wait_for_redis
@@ -45,6 +54,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KAFKA_JARS = ROOT / ".leasehold" / "jars" / "kafka"
 SPARK_JAVA_OPTIONS = "LEASEHOLD_SPARK_JAVA_OPTIONS"
 SPARK_JARS = ROOT / ".leasehold" / "jars" / "spark"
+PROMETHEUS_READY_DEADLINE_S = 30.0
 LOOK_AGAIN_S = 0.02
 TAIL_LINES = 25
 
@@ -83,6 +93,7 @@ class LocalCluster:
         kafka_options: Sequence[str] | None = None,
         broker_settings: Mapping[str, str] | None = None,
         secure: bool | SecureMode = False,
+        observe: bool = False,
     ) -> None:
         """Describe a cluster; nothing is started yet.
 
@@ -92,8 +103,9 @@ class LocalCluster:
         broker's JVM, instead of its class archive. `broker_settings`: replace or join the broker's
         own. `secure`: everybody has a user with the rights of his kind, and all goes by TLS
         (`secure/mode.py`), whose secrets may be given; so it is in any case where the data are of
-        such a cluster.
+        such a cluster. `observe`: services serve their metrics, and `start_prometheus` reads them.
         """
+        self.observes = observe
         self.data = data.absolute()
         self.ports = ports
         self.services = {service.name: service for service in services}
@@ -190,6 +202,8 @@ class LocalCluster:
             and not (self.secure is not None and variable.startswith(OWN))
         }
         own = dict(service.environment) if service else {}
+        if name in self.metrics_ports:
+            own["LEASEHOLD_METRICS_PORT"] = str(self.metrics_ports[name])
         if service is None or service.compiled:
             own |= self._compiled()
         if service is not None and service.sql is not None:
@@ -212,6 +226,30 @@ class LocalCluster:
         if self.secure is not None:
             return self.secure.environment(name, self.services.get(name))
         return {"LEASEHOLD_KAFKA": self.bootstrap, "LEASEHOLD_REDIS": self.redis_url}
+
+    @property
+    def metrics_ports(self) -> dict[str, int]:
+        """Return where each service serves its metrics."""
+        return dict(zip(self.services, self.ports.metrics, strict=False)) if self.observes else {}
+
+    def start_prometheus(self) -> None:
+        """Start a Prometheus that scrapes the services, unless it runs. Raises ProcessFailure."""
+        if self.processes.find(PROMETHEUS) is not None:
+            return
+        binary = find_binary(self._environ.get("PATH"))
+        folder = self.data / PROMETHEUS
+        make_private_folder(self.data)
+        make_private_folder(folder)
+        (folder / "prometheus.yml").write_text(configuration(self.metrics_ports), "utf-8")
+        command = prometheus_command(binary, folder, self.ports.prometheus)
+        self.processes.start(PROMETHEUS, command, server_environment(self._environ), ROOT)
+        begun = time.monotonic()
+        while not is_ready(self.ports.prometheus):
+            if self.processes.find(PROMETHEUS) is None:
+                raise self._explained(PROMETHEUS, "Prometheus ended while it was starting.")
+            if time.monotonic() - begun > PROMETHEUS_READY_DEADLINE_S:
+                raise self._explained(PROMETHEUS, "Prometheus was not ready in time.")
+            time.sleep(LOOK_AGAIN_S)
 
     def _compiled(self) -> dict[str, str]:
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 LOOPBACK = "127.0.0.1"
 SQL_PORTS = (54331, 54332, 54333)
+METRICS_PORTS = tuple(range(9461, 9469))
 
 # In containers, which have addresses of their own.
 KAFKA_PORT = 9092
@@ -33,15 +34,25 @@ class Ports:
     """One for each replicant."""
     kafka_trusted: int = 19094
     """In secure mode: where the broker takes certificates, of itself and of its administrator."""
+    prometheus: int = 9090
+    metrics: tuple[int, ...] = METRICS_PORTS
+    """One for each service, where the cluster is observed."""
 
     @classmethod
     def free(cls) -> Ports:
         """Ports that nothing listens on now; random, so that two runs hardly ever meet."""
         found: set[int] = set()
-        while len(found) < 5 + len(SQL_PORTS):
+        while len(found) < 6 + len(SQL_PORTS) + len(METRICS_PORTS):
             found.add(find_free_port())
-        kafka, controller, redis, dashboard, trusted, *sql = found
-        return cls(kafka, controller, redis, dashboard, tuple(sql), trusted)
+        kafka, controller, redis, dashboard, trusted, prometheus, *more = found
+        sql, metrics = more[: len(SQL_PORTS)], more[len(SQL_PORTS) :]
+        return cls(
+            *(kafka, controller, redis, dashboard),
+            sql=tuple(sql),
+            kafka_trusted=trusted,
+            prometheus=prometheus,
+            metrics=tuple(metrics),
+        )
 
 
 def find_free_port() -> int:

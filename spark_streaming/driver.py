@@ -22,11 +22,15 @@ from pyspark.errors import PySparkException
 
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.metrics.exposition import Exposition
+from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.os.scheduling import take_short_turns
 from leasehold.adapters.service_process import Environment, run_service, stop_on_signals
 from leasehold.catalog.job import Job, Phase
+from leasehold.model import metrics
 from leasehold.model.errors import BusUnavailable, ConfigurationError, SparkUnavailable
+from leasehold.model.measures import Sample
 from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.model.topics import Topics
 from leasehold.pipeline.schedule import RunId, decide
@@ -101,6 +105,15 @@ class Driver:
     def jobs(self) -> Mapping[int, Job]:
         return self._reader.jobs
 
+    def samples(self) -> Iterator[Sample]:
+        """Yield what a scrape is told; from any thread."""
+        yield from self._board.samples()
+        yield Sample(metrics.RETRY_WAITING, metrics.NO_LABELS, self._retries.waiting)
+        running = list(self._running.values())
+        for kind in (Backfill, Validation):
+            number = sum(isinstance(thread, kind) for thread in running)
+            yield Sample(metrics.SPARK_RUNS, (kind.__name__.lower(),), number)
+
     def start_retries(self) -> None:
         """Start the retry stream. Raises PySparkException if it can't be started."""
         self._retries.start()
@@ -147,7 +160,7 @@ class Driver:
     def _start(self, run: RunId) -> None:
         job = self._reader.jobs[run.job_id]
         work = Validation if job.phase is Phase.VALIDATING else Backfill
-        log.info("%s %s starts", work.__name__.lower(), run.name)
+        log.info("%s %s starts", work.__name__.lower(), run.name, extra={"job": run.job_id})
         thread = self._running[run] = work(self._resources, job)
         self._kept.add(run.name)
         self._tell(thread, job)
@@ -278,8 +291,13 @@ def run_pipeline(settings: ProcessSettings, stop: Flag) -> None:
     make_private_folder(disk)
     # Shuffles and unpacked state of an earlier process; checkpoints stay.
     shutil.rmtree(disk / "scratch", ignore_errors=True)
-    if not await_topics(kafka, topics, stop):
-        return
+    with serve_metrics(cluster) as exposition:
+        if await_topics(kafka, topics, stop):
+            _run_driver(settings, disk, exposition, stop)
+
+
+def _run_driver(settings: ProcessSettings, disk: Path, exposition: Exposition, stop: Flag) -> None:
+    cluster, kafka, topics = settings.cluster, settings.kafka, settings.topics
     address = DriverAddress(cluster.advertise, cluster.listen)
     with told_in_words("start", settings.spark):
         session = start_session(settings.spark, disk, address)
@@ -287,6 +305,7 @@ def run_pipeline(settings: ProcessSettings, stop: Flag) -> None:
     stop_on_signals(stop)
     folder = open_folder(session, settings.spark, disk, cluster.database)
     driver = Driver(session, kafka, topics, settings.spark, folder, settings.keys)
+    exposition.add("driver", driver.samples)
     try:
         known = carry(kafka) if settings.spark.on_cluster else kafka
         with told_in_words("work", settings.spark):

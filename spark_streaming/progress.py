@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pyspark import SparkContext
 from pyspark.sql.streaming.listener import (
@@ -25,7 +26,9 @@ from pyspark.sql.streaming.listener import (
 )
 
 from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.model import metrics
 from leasehold.model.errors import BusUnavailable
+from leasehold.model.measures import Measures, Sample
 from leasehold.model.records.jobs import JobProgress, SparkReport
 from leasehold.model.topics import Topics
 from leasehold.pipeline.rate_window import RateWindow
@@ -54,6 +57,8 @@ class ProgressBoard:
         self._rates: dict[RunId, RateWindow] = {}
         self._sent_ns: dict[RunId, int] = {}
         self._alive: tuple[int, str] | None = None
+        self.measures = Measures()
+        """What is counted of micro-batches, under the lock."""
 
     def count(self, run: RunId, totals: Totals) -> None:
         """The run's totals so far. A replayed micro-batch starts again from lower ones."""
@@ -77,6 +82,30 @@ class ProgressBoard:
         with self._lock:
             if run in self._totals:
                 self._send(run, time.monotonic_ns())
+
+    def count_batch(self, stream: str, seconds: float) -> None:
+        """Count a micro-batch that has ended."""
+        with self._lock:
+            self.measures.add(metrics.SPARK_BATCHES, 1, (stream,))
+            self.measures.observe(metrics.SPARK_BATCH_S, seconds, (stream,))
+
+    def count_failure(self) -> None:
+        """Count a query that ended with an error."""
+        with self._lock:
+            self.measures.add(metrics.SPARK_FAILURES)
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what a scrape is told; from any thread."""
+        with self._lock:
+            totals = list(self._totals.items())
+            rates = {run: rate.rows_per_second() for run, rate in self._rates.items()}
+            found = self.measures.samples()
+            trouble = self._alive[1] if self._alive is not None else ""
+        yield from found
+        for run, total in totals:
+            yield Sample(metrics.SPARK_ROWS, (str(run.job_id),), total.rows)
+            yield Sample(metrics.SPARK_RATE, (str(run.job_id),), rates.get(run, 0.0))
+        yield Sample(metrics.RETRY_TROUBLE, metrics.NO_LABELS, float(bool(trouble)))
 
     def alive(self, trouble: str = "") -> None:
         """Say that the driver is at work, now and then, and what troubles it at once."""
@@ -130,7 +159,11 @@ class RunsAlone(JStreamingQueryListener):
     JVM's and 23 of Python's were a writer's longest wait (tests/bench/DESIGN.md)."""
 
     def onQueryProgress(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
-        self.pylistener.report(jevent.progress().runId().toString())  # type: ignore[attr-defined]
+        progress = jevent.progress()
+        run_id = progress.runId().toString()
+        listener = cast("QueryListener", self.pylistener)
+        listener.ended_batch(run_id, progress.batchDuration() / 1_000)
+        listener.report(run_id)
 
 
 class QueryListener(StreamingQueryListener):
@@ -157,6 +190,7 @@ class QueryListener(StreamingQueryListener):
             self._board.report(run)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        self.ended_batch(str(event.progress.runId), event.progress.batchDuration / 1_000)
         self.report(str(event.progress.runId))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
@@ -165,9 +199,15 @@ class QueryListener(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         if event.exception is not None:
             self.failures += 1
+            self._board.count_failure()
         run = self._runs.pop(str(event.runId), None)
         if run is not None:
             self._board.report(run)
+
+    def ended_batch(self, run_id: str, seconds: float) -> None:
+        """Take that a micro-batch of a query's run has ended: of a backfill, or of the retry
+        stream."""
+        self._board.count_batch("backfill" if run_id in self._runs else "retry", seconds)
 
     def report(self, run_id: str) -> None:
         """Spark's id of a query's run: its progress, if it is a backfill's."""

@@ -111,10 +111,22 @@ def _encoded(attempts: NextAttempts, fields: Sequence[Any]) -> tuple[bytes, str,
     try:
         content_type, body, why = attempts.encode(entry)
     except Refused as error:
-        log.error("request %s is left out after attempt %d: %s", name, attempt, error)
+        log.error(
+            "request %s is left out after attempt %d: %s",
+            name,
+            attempt,
+            error,
+            extra={"request": name},
+        )
         return None
     if why:
-        log.error("request %s is given up after attempt %d: %s", name, attempt, why)
+        log.error(
+            "request %s is given up after attempt %d: %s",
+            name,
+            attempt,
+            why,
+            extra={"request": name},
+        )
     return entry.request_id, content_type, body
 
 
@@ -124,9 +136,17 @@ def _given_up(attempts: NextAttempts, entry: Waiting) -> tuple[bytes, str, bytes
     try:
         content_type, body = attempts.give_up_unread(entry, why)
     except Refused as error:
-        log.error("request %s is left out after attempt %d: %s", name, attempt, error)
+        log.error(
+            "request %s is left out after attempt %d: %s",
+            name,
+            attempt,
+            error,
+            extra={"request": name},
+        )
         return None
-    log.error("request %s is given up after attempt %d: %s", name, attempt, why)
+    log.error(
+        "request %s is given up after attempt %d: %s", name, attempt, why, extra={"request": name}
+    )
     return entry.request_id, content_type, body
 
 
@@ -161,6 +181,8 @@ class RetryStream:
         self._early_ms = trigger_ms // 2  # so that nobody waits longer than half of that for it
         self._query: StreamingQuery | None = None
         self.trouble = ""
+        self.waiting = 0
+        """Buckets in which requests wait for their next attempt, as it was last looked."""
         self._ends: dict[int, int] = {}  # partition → offset read through
         self._busy_ns = self._looked_ns = time.monotonic_ns()
         self._start_ns = 0  # not to be started before
@@ -236,6 +258,7 @@ class RetryStream:
             ].items()
         }
         waits = sum(operator.numRowsTotal for operator in progress.stateOperators)
+        self.waiting = waits
         if waits or ends != self._ends:
             self._busy_ns = now_ns
             self._ends = ends

@@ -16,6 +16,7 @@ from infra.reference.commands import commands, exit_codes
 from infra.reference.errors import errors
 from infra.reference.functions import aggregates, functions, operators, refused_functions, windows
 from infra.reference.limits import limits
+from infra.reference.metrics import metrics
 from infra.reference.rights import kafka_rights, redis_rights
 from infra.reference.settings import settings
 from infra.reference.statements import refused_statements, statements
@@ -32,6 +33,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "functions": functions,
     "kafka rights": kafka_rights,
     "limits": limits,
+    "metrics": metrics,
     "operators": operators,
     "redis rights": redis_rights,
     "refused functions": refused_functions,

@@ -10,12 +10,12 @@ from threading import Event as Flag
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from leasehold.adapters.os.compiled import version_line
+from leasehold.adapters.os.log_lines import LineHandler, line_handler
 from leasehold.model.errors import LeaseholdError
 from leasehold.settings.environment import ClusterSettings, describe
 
 EXIT_STOPPED: Final = 1
 EXIT_SETTINGS: Final = 2
-LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 Environment: TypeAlias = Mapping[str, str]
 
@@ -46,7 +46,7 @@ def run_service(
     ends the process with its traceback.
     """
     log = logging.getLogger(name)
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    logging.basicConfig(level=logging.INFO, handlers=[LineHandler()])
     stop = Flag()
     stop_on_signals(stop)
     try:
@@ -54,6 +54,13 @@ def run_service(
     except LeaseholdError as error:
         log.error("%s", error.message)
         return EXIT_SETTINGS
+    handler = line_handler()
+    if handler is not None:
+        handler.set_format(settings.cluster.log_format)
+        handler.lines.context = {
+            "node": settings.cluster.node,
+            "database": settings.cluster.database,
+        }.copy
     logging.getLogger().setLevel(settings.cluster.log_level)
     log.info("%s", version_line())
     for group in settings.groups:

@@ -55,6 +55,12 @@ def jobs_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
     return _reports(view, (seen for _, seen in sorted(view.jobs.items())), now_us)
 
 
+def running_jobs_report(view: ClusterView, now_us: int, most: int) -> list[dict[str, Any]]:
+    """Return the same of those that have not ended: `most` at most, the oldest."""
+    going = (seen for _, seen in sorted(view.jobs.items()) if not seen.status.ended)
+    return _reports(view, islice(going, most), now_us)
+
+
 def recent_jobs_report(
     view: ClusterView, now_us: int, ended_max: int = ENDED_TOLD_MAX
 ) -> list[dict[str, Any]]:

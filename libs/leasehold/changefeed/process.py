@@ -11,10 +11,14 @@ from typing import Final
 
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.transaction import Fenced
+from leasehold.adapters.metrics.exposition import Exposition
+from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.changefeed.publisher import Publisher
+from leasehold.model import metrics
 from leasehold.model.errors import BusUnavailable
+from leasehold.model.measures import Measures
 from leasehold.model.topics import Topics
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
@@ -61,7 +65,14 @@ def _publish(settings: ProcessSettings, stop: Flag) -> None:
     """Publish until `stop`; anew where Kafka was away. Raises LeaseholdError where that can't go
     on."""
     gc.set_threshold(*GARBAGE_THRESHOLDS)
+    with serve_metrics(settings.cluster) as exposition:
+        _publish_on(settings, exposition, stop)
+
+
+def _publish_on(settings: ProcessSettings, exposition: Exposition, stop: Flag) -> None:
+    measures = Measures()
     while not stop.is_set():
+        measures.add(metrics.FEED_STARTS)
         try:
             with Publisher(
                 settings.kafka,
@@ -69,7 +80,9 @@ def _publish(settings: ProcessSettings, stop: Flag) -> None:
                 settings.publishing,
                 stop.is_set,
                 settings.registry,
+                measures,
             ) as publisher:
+                exposition.add("changefeed", publisher.samples)
                 publisher.open()
                 announce_ready(settings.cluster.ready_file)
                 publisher.run()

@@ -28,14 +28,16 @@ from leasehold.changefeed.gone_topics import GoneTopics
 from leasehold.changefeed.read_back import POSITION_KEY, keep_newest, read_jobs, read_position
 from leasehold.changefeed.table_feeds import NO_REGISTRY, FeedShell
 from leasehold.events.public_schema import CONTENT_TYPE
+from leasehold.model import metrics
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
 from leasehold.model.ids import incarnation_of
+from leasehold.model.measures import Measures, Sample
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport
 from leasehold.model.records.log import LogPosition
-from leasehold.model.time_units import NS_PER_MS
+from leasehold.model.time_units import NS_PER_MS, NS_PER_S
 from leasehold.model.topics import Topic, Topics
 from leasehold.replication.changefeed import (
     Changefeed,
@@ -66,6 +68,7 @@ RESEND_MAX: Final = 100
 REPORT_KEY: Final = b"changefeed"
 REPORT_EVERY_NS: Final = 5_000_000_000
 ACK_EVERY_NS: Final = 5_000_000_000
+US_PER_S: Final = 1_000_000
 VERSION_HEADERS: Final[Headers] = (("content-type", CONTENT_TYPE.encode()),)
 LOG: Final = logging.getLogger("leasehold.changefeed")
 
@@ -92,7 +95,10 @@ class Publisher(Closing):
         settings: ChangefeedSettings,
         stop: Callable[[], bool],
         registry: SchemaRegistrySettings = NO_REGISTRY,
+        measures: Measures | None = None,
     ) -> None:
+        """Make ready to open. `measures`: where it counts, of all publishers of the process."""
+        self._measures = measures or Measures()
         self._kafka = kafka
         self._topics = topics
         self._settings = settings
@@ -195,6 +201,16 @@ class Publisher(Closing):
         self._admin.close()
         self._reader.close()
         self._table_feeds.close()
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what a scrape is told; from any thread."""
+        stored, waiting = self._stored, len(self._messages)
+        yield from self._measures.samples()
+        yield Sample(metrics.FEED_LSN, metrics.NO_LABELS, stored.lsn)
+        yield Sample(metrics.FEED_OFFSET, metrics.NO_LABELS, self._feed.position.offset)
+        if stored.commit_us:
+            yield Sample(metrics.FEED_COMMIT_TIME, metrics.NO_LABELS, stored.commit_us / US_PER_S)
+        yield Sample(metrics.FEED_WAITING, metrics.NO_LABELS, waiting + self._table_feeds.waiting)
 
     def _read_back(self, topic: str) -> Iterator[Record]:
         return read_to_end(self._kafka, CLIENT_ID, topic, give_up=self._stop)
@@ -315,6 +331,7 @@ class Publisher(Closing):
             self._admin.create(self._new_topics, self._topics.replication_factor)
             self._new_topics = []
         now_ns, report = boottime_ns(), b""
+        count = len(self._messages) + self._table_feeds.waiting
         if self._has_to_report(now_ns):
             told = self._table_feeds.report
             at = position.offset, position.lsn
@@ -336,6 +353,7 @@ class Publisher(Closing):
                 self._writer.commit()
                 break
             except TransactionAborted as error:
+                self._measures.add(metrics.FEED_ABORTS)
                 LOG.warning("Kafka transaction failed and is sent again: %s", error)
         else:
             raise BusUnavailable(
@@ -348,6 +366,8 @@ class Publisher(Closing):
         self._table_feeds.published(stored)
         self._stored = position
         self._stored_ns = boottime_ns()
+        self._measures.add(metrics.FEED_MESSAGES, count)
+        self._measures.observe(metrics.FEED_S, (self._stored_ns - now_ns) / NS_PER_S)
         self._acknowledge()
 
     def _acknowledge(self) -> None:

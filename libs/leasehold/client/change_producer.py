@@ -16,10 +16,15 @@ from leasehold.adapters.os.clock import boottime_ns, new_request_id, random_byte
 from leasehold.client.pending import Pending, RequestStatus, status_of
 from leasehold.client.request_form import form
 from leasehold.client.request_group import RequestGroup
+from leasehold.model import metrics
 from leasehold.model.errors import BusUnavailable, LeaseholdError
+from leasehold.model.measures import Measures, Sample
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Result
+from leasehold.model.time_units import NS_PER_S
 from leasehold.model.topics import RESULT_PARTITIONS
+from leasehold.replication.fast_path.path_samples import path_samples
 from leasehold.replication.fast_path.requests import FastRequestSettings
+from leasehold.replication.fast_path.state_machine import FastPath
 from leasehold.settings.client import ClientSettings
 
 POLL_S: Final = 0.1
@@ -98,12 +103,16 @@ class ChangeProducer:
         self._sign = self._settings.signer()
         # One of a fixed few partitions: repeats for others that share it are dropped by id.
         self.reply_to = random_bytes(1)[0] % RESULT_PARTITIONS
-        self._transport = transport or _default_transport(self._settings, self.reply_to)
+        self._path: FastPath | None = None
+        if transport is None:
+            transport, self._path = _default_transport(self._settings, self.reply_to)
+        self._transport = transport
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._waiting: dict[bytes, Pending] = {}
         self._submitted = 0
         self._counts = dict.fromkeys(_COUNTED, 0)
+        self._measures = Measures()  # under the lock
         self._group = RequestGroup(self._lock, self._send_gathered, self._tell)
         self._stopping = threading.Event()
         self._swept_ns = boottime_ns()
@@ -180,6 +189,14 @@ class ChangeProducer:
             return replace(
                 Statistics(**counts), submitted=self._submitted, in_flight=len(self._waiting)
             )
+
+    def samples(self) -> list[Sample]:
+        """Return what a scrape is told; may be called from any thread."""
+        in_flight = Sample(metrics.IN_FLIGHT, metrics.NO_LABELS, len(self._waiting))
+        found = [*self._measures.samples(), in_flight]
+        if self._path is not None:
+            found += path_samples("requests", self._path, boottime_ns())
+        return found
 
     def close(self) -> None:
         """Wait for what is under way, then stop; a second call does nothing."""
@@ -305,11 +322,18 @@ class ChangeProducer:
         if self._waiting.pop(pending.request_id, None) is None:
             return
         self._counts[status] += 1
+        self._measures.add(metrics.REQUESTS, 1, (status.value,))
+        if outcome is not None:
+            waited_ns = boottime_ns() - pending.asked_ns
+            self._measures.observe(metrics.REQUEST_S, waited_ns / NS_PER_S)
         self._group.settled(pending.request_id)
         pending.settle(status, outcome, trouble)
 
 
-def _default_transport(settings: ClientSettings, partition: int) -> RequestTransport:
+def _default_transport(
+    settings: ClientSettings, partition: int
+) -> tuple[RequestTransport, FastPath | None]:
+    """Return what carries requests, and the state machine of its fast path if it has one."""
     # Imported late: librdkafka is loaded only by those who send.
     from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
     from leasehold.adapters.redis.requests import ASKER_BYTES
@@ -320,8 +344,9 @@ def _default_transport(settings: ClientSettings, partition: int) -> RequestTrans
         settings.kafka, topics.requests.name, topics.results.name, partition
     )
     if not settings.redis.publishes_requests(settings.kafka):
-        return kafka
+        return kafka, None
     requester = random_bytes(ASKER_BYTES)
-    return FastRequestTransport(
+    fast = FastRequestTransport(
         FastRequestSettings(), kafka, settings.redis, topics.database, requester
     )
+    return fast, fast.path

@@ -19,7 +19,7 @@ from leasehold.replication.fast_path.requests import (
     FastRequestSettings,
     RequestPath,
 )
-from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
+from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED, FastPath
 from leasehold.settings.environment import RedisSettings
 
 LISTEN_SLICE_S: Final = 0.01
@@ -244,6 +244,11 @@ class FastRequestTransport:
             self._go_on()
             if len(self._bodies) > BODIES_MAX:
                 self._forget(list(self._bodies))
+
+    @property
+    def path(self) -> FastPath:
+        """Return the state machine of the fast path, for whoever looks at it."""
+        return self._ways.path
 
     def failures(self) -> list[tuple[bytes, str]]:
         """Return what failed as `KafkaRequestTransport.failures` does."""

@@ -8,12 +8,15 @@ import signal
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from threading import Event as Flag
 from typing import Final
 
 from leasehold.adapters.http.renewed_tls import RenewedTls
+from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.admin.watch import ClusterWatch
+from leasehold.admin.watch_samples import watch_samples
 from leasehold.dashboard.password_check import PasswordCheck
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.topics import Topics
@@ -75,9 +78,11 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
     LOG.info("watching %s and its neighbours", settings.topics.log.name)
     check = PasswordCheck(settings.sql, settings.cluster.database)
     with (
+        serve_metrics(settings.cluster) as exposition,
         closing(RenewedTls(settings.own.served, settings.own.served.context())) as renewed,
         ClusterWatch(settings.client) as watch,
     ):
+        exposition.add("watch", partial(watch_samples, watch))
         worker = Worker(
             dashboard_app(settings.client, watch, settings.own, check.judge, tls=renewed.context),
             loglevel=None,
@@ -89,5 +94,7 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
             worker.execute_from_commandline()
         except SystemExit as ended:
             code = ended.code
+        finally:
+            exposition.remove("watch")
     if code:
         raise LeaseholdError(f"Faust has ended with {code}; the lines above say why")

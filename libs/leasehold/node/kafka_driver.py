@@ -38,6 +38,7 @@ from leasehold.model.errors import (
     LeaseholdError,
     LedgerUnavailable,
 )
+from leasehold.model.measures import Sample
 from leasehold.model.records.requests import ResultBatch
 from leasehold.node.log_announcer import LogAnnouncer
 from leasehold.node.node_topics import NodeTopics
@@ -110,6 +111,15 @@ class KafkaDriver:
         self._term = NOBODY
         self.wake_ns = 0
         """When the node wants its next Tick, 0 = at no special time."""
+
+    @property
+    def ledger_is_away(self) -> bool:
+        """Return whether the ledger has not answered when it was called last."""
+        return self._ledger_thread.is_away
+
+    def samples(self) -> list[Sample]:
+        """Return what is counted of calls of the ledger; from any thread."""
+        return self._ledger_thread.measures.samples()
 
     # ------------------------------------------------------------ topics
 
@@ -220,7 +230,9 @@ class KafkaDriver:
     def report(self, notice: Became | ClockNotice | Warn) -> None:
         match notice:
             case Became(role, epoch, why):
-                LOG.info("this node is now %s of epoch %d: %s", role, epoch, why)
+                # The first master of a log takes nothing over from anybody.
+                level = logging.INFO if epoch <= 1 and role == "master" else logging.WARNING
+                LOG.log(level, "this node is now %s of epoch %d: %s", role, epoch, why)
             case Warn(words):
                 LOG.warning("%s", words)
             case ClockNotice(begins, words):

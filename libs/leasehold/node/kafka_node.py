@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from random import SystemRandom
 from threading import Event as Flag
@@ -20,14 +21,18 @@ from leasehold.adapters.kafka.reader import Record
 from leasehold.adapters.os.clock import boottime_ns, new_incarnation, now, random_bytes
 from leasehold.adapters.redis.requests import read_requests
 from leasehold.lease.commands import SESSION_ID_MAX
+from leasehold.model import metrics
 from leasehold.model.audit import AuditLog, NotAudited
 from leasehold.model.errors import LeaseholdError, LogStopped
+from leasehold.model.measures import Sample
 from leasehold.model.ports import StoreWriter
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
 from leasehold.node.broker_wait import once_there
 from leasehold.node.kafka_driver import KafkaDriver
+from leasehold.node.node_samples import NodeLook
 from leasehold.node.node_topics import NodeTopics
+from leasehold.node.operator_watch import OperatorWatch
 from leasehold.node.runner import LEAVE_NS_MAX, NodeRunner
 from leasehold.replication.effects import (
     AckPublished,
@@ -40,6 +45,7 @@ from leasehold.replication.effects import (
     Sent,
     Tick,
 )
+from leasehold.replication.fast_path.path_samples import path_samples
 from leasehold.replication.node import Node
 from leasehold.replication.node_agent import FOR_AGENT
 from leasehold.replication.node_settings import NodeSettings
@@ -99,7 +105,9 @@ class KafkaNode:
         redis: RedisSettings,
         store: StoreWriter,
         audit: AuditLog | None = None,
+        folder: Path | None = None,
     ) -> None:
+        """Make ready to run. `folder`: where the store lies, if its disk is to be watched."""
         settings = _with_fast_paths(settings, kafka, redis)
         self._candidate = settings.candidate
         self._topics = NodeTopics(topics)
@@ -132,6 +140,25 @@ class KafkaNode:
         self.error: LeaseholdError | None = None
         self.caught_up = Flag()
         self.on_tick: Callable[[], None] = lambda: None
+        self._look = NodeLook(self.node)
+        self._watch = OperatorWatch(
+            self.node, self._intake, folder, lambda: self._driver.ledger_is_away
+        )
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what a scrape is told; for one other thread at a time, which waits for nothing."""
+        at = now()
+        yield from self._look.samples(at)
+        yield from self._driver.samples()
+        log, intake = self._topics.log, self._intake
+        end = self._driver.reader.known_end(log, 0)
+        if end is not None:
+            lag = max(0, end - self.node.position.offset)
+            yield Sample(metrics.LAG_RECORDS, metrics.NO_LABELS, lag)
+        if intake.path is not None:
+            yield from path_samples("log", intake.path.path, at.mono_ns)
+        elif self._candidate:
+            yield from path_samples("own appends", intake.own_path, at.mono_ns)
 
     # ------------------------------------------------------------ the loop
 
@@ -238,6 +265,7 @@ class KafkaNode:
         runner.step(Tick(), now())
         self._intake.choose(self.node, boottime_ns())
         self.node.tidy()
+        self._watch.look(boottime_ns())
         self.on_tick()
 
     def _wait_s(self) -> float:

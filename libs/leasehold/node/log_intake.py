@@ -17,6 +17,7 @@ from leasehold.node.driver import NodeDriver
 from leasehold.replication.effects import LogReceived
 from leasehold.replication.fast_path.log import LogPath
 from leasehold.replication.fast_path.own_appends import OwnAppends
+from leasehold.replication.fast_path.state_machine import FastPath
 from leasehold.replication.node import Node
 from leasehold.replication.node_settings import NodeSettings
 
@@ -41,6 +42,11 @@ class LogIntake:
         """Whether records are received from the master; None: this node never does."""
         self._own = OwnAppends(settings.own_appends)
         self.reads_topic = True
+
+    @property
+    def own_path(self) -> FastPath:
+        """Return the state machine of taking own appends for read, for whoever looks at it."""
+        return self._own.path
 
     def is_new(self, offset: int, now_ns: int) -> bool:
         """Return whether the record that was just read from the topic at `offset` is to be taken;

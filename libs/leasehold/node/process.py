@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,13 +21,17 @@ from leasehold.adapters.audit.writer import AuditPlace, AuditWriter
 from leasehold.adapters.http.copies import CopiesUnderWay
 from leasehold.adapters.http.renewed_tls import RenewedTls
 from leasehold.adapters.http.snapshot_server import SnapshotServer
+from leasehold.adapters.metrics.exposition import Exposition
+from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.os.garbage import collect_seldom
+from leasehold.adapters.os.log_lines import set_context
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_memory
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.audit import NotAudited
+from leasehold.model.measures import Sample
 from leasehold.model.signatures import OPEN, Verifier
 from leasehold.model.topics import Topics
 from leasehold.node.bootstrap import bootstrap
@@ -60,6 +64,10 @@ class Listener(Protocol):
     """What serves others from the node's store, in threads of its own."""
 
     def close(self) -> None: ...
+
+    def samples(self) -> Iterable[Sample]:
+        """Return what a scrape is told of it."""
+        ...
 
 
 Listen = Callable[[KafkaNode, SqliteStore], Listener]
@@ -137,6 +145,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
     cluster = settings.cluster
     path = cluster.folder / "store.db"
     with ExitStack() as made:
+        exposition = made.enter_context(serve_metrics(cluster))
         with sqlite_errors(path):
             topics, kafka, snapshot = settings.topics, settings.kafka, settings.snapshot
             begin = partial(bootstrap, path, cluster.node, topics, kafka, snapshot, stop.is_set)
@@ -167,14 +176,27 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         with sqlite_errors(path):
             audit = _audit_log(settings)
             made.callback(audit.close)
-            node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store, audit)
+            node = KafkaNode(
+                named, settings.topics, settings.kafka, settings.redis, store, audit, cluster.folder
+            )
             node.node.acknowledger.copies = copies.by_taker
-            _serve(node, store, settings, stop)
+            set_context(partial(_log_context, node, cluster))
+            exposition.add("store", store.measures.samples)
+            made.callback(exposition.remove, "store")
+            exposition.add("node", node.samples)
+            made.callback(exposition.remove, "node")
+            _serve(node, store, settings, exposition, stop)
         if node.error is not None:
             raise node.error
 
 
-def _serve(node: KafkaNode, store: SqliteStore, settings: NodeProcessSettings, stop: Flag) -> None:
+def _serve(
+    node: KafkaNode,
+    store: SqliteStore,
+    settings: NodeProcessSettings,
+    exposition: Exposition,
+    stop: Flag,
+) -> None:
     """Run the node, and who listens beside it, until `stop` or the node's end."""
     sys.setswitchinterval(0.001)  # the ledger's thread waits for the loop no longer than that
     collect_seldom()
@@ -186,6 +208,7 @@ def _serve(node: KafkaNode, store: SqliteStore, settings: NodeProcessSettings, s
         if settings.beside is not None and settings.beside.listen is not None:
             # Its users leave first: the node then gives their leases back with its own.
             listener = settings.beside.listen(node, store)
+            exposition.add("clients", listener.samples)
             closer = Thread(target=_close, args=(stop, listener, served), name="close", daemon=True)
             closer.start()
         node.run(stop if closer is None else served)
@@ -193,6 +216,18 @@ def _serve(node: KafkaNode, store: SqliteStore, settings: NodeProcessSettings, s
         stop.set()
         if closer is not None:
             closer.join()
+
+
+def _log_context(node: KafkaNode, cluster: ClusterSettings) -> dict[str, object]:
+    """Return what each line of the log names: from any thread."""
+    position = node.node.position
+    return {
+        "node": cluster.node,
+        "database": cluster.database,
+        "role": node.node.role,
+        "epoch": position.epoch,
+        "lsn": position.lsn,
+    }
 
 
 def _close(stop: Flag, listener: Listener, closed: Flag) -> None:

@@ -3,8 +3,12 @@ of its statements, their tags, the end of its transaction, and ReadyForQuery."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
+from leasehold.model import metrics
+from leasehold.model.measures import Measures
+from leasehold.model.time_units import NS_PER_S
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.messages import backend
 from leasehold.pgwire.messages.error_fields import notice_fields
@@ -35,7 +39,17 @@ class Batch:
     """The batch that is under way, with the session, the named objects and the replies of its
     connection, which outlive it."""
 
-    def __init__(self, session: Session, hand_over: HandOver, limits: Limits) -> None:
+    def __init__(
+        self,
+        session: Session,
+        hand_over: HandOver,
+        limits: Limits,
+        measures: Measures,
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self.measures = measures
+        self._clock_ns = clock_ns
+        self._began_ns = 0  # of the statement that runs
         self.session = session
         self.limits = limits
         self.objects = NamedObjects(limits, session.pool)
@@ -43,7 +57,7 @@ class Batch:
         self.replies = Replies(hand_over, limits.output_bytes_max, self.rest)
         self.is_open = False
         self.statements = 0
-        """How many were begun."""
+        """How many have begun."""
         self.steps = 0
         """Counts up with every message and statement that begins: while it rests, one runs."""
         self.suspends = False
@@ -71,6 +85,11 @@ class Batch:
     def open(self) -> None:
         """Begin a batch: nothing that was cancelled before is of this one."""
         self.is_open, self.cancelled = True, None
+
+    def begin_statement(self) -> None:
+        """Take it that a statement begins to run."""
+        self.statements += 1
+        self._began_ns = self._clock_ns()
 
     # --- rows and tags -----------------------------------------------------------------------
 
@@ -123,6 +142,10 @@ class Batch:
             self.objects.drop_portals()
         self.take_reports()
         self.replies.say_tag(self._recounted or tag)
+        kind = (tag.partition(" ")[0].lower(),)
+        self.measures.add(metrics.STATEMENTS, 1, kind)
+        took_ns = self._clock_ns() - self._began_ns
+        self.measures.observe(metrics.STATEMENT_S, took_ns / NS_PER_S, kind)
 
     def close_running(self) -> None:
         portal, self.running = self.running, None

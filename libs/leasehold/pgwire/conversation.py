@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from leasehold.model.errors import LeaseholdError
+from leasehold.model import metrics
+from leasehold.model.errors import InternalFailure, LeaseholdError
+from leasehold.model.measures import Measures
 from leasehold.pgwire.batch import Batch
 from leasehold.pgwire.copy_in import CopyIn
 from leasehold.pgwire.extended_query import ExtendedQuery
@@ -60,12 +62,16 @@ class Conversation:
         hand_over: HandOver,
         limits: Limits,
         log_defect: Callable[[Exception], None],
+        measures: Measures | None = None,
+        clock_ns: Callable[[], int] = lambda: 0,
     ) -> None:
+        """Begin. `measures`: where its statements are counted, and timed by `clock_ns`."""
+        self._measures = measures or Measures()
         self._session = session
         self._limits = limits
         self._log_defect = log_defect
         self._framing = Framing(limits)
-        self._batch = Batch(session, hand_over, limits)
+        self._batch = Batch(session, hand_over, limits, self._measures, clock_ns)
         self._copy_in = CopyIn(self._batch)
         self._simple = SimpleQuery(self._batch, self._copy_in)
         self._extended = ExtendedQuery(self._batch, self._copy_in)
@@ -266,6 +272,7 @@ class Conversation:
         """Fail the transaction, tell the client, and return what its batch has come to."""
         if not isinstance(error, LeaseholdError):
             self._log_defect(error)
+        self._count_failure(error)
         self._fail(error)
         if isinstance(error, ENDS_ALL):
             self.end(error)
@@ -276,6 +283,10 @@ class Conversation:
         else:
             self._batch.replies.flush()
         return outcome
+
+    def _count_failure(self, error: Exception) -> None:
+        code = error.sqlstate if isinstance(error, LeaseholdError) else InternalFailure.sqlstate
+        self._measures.add(metrics.STATEMENT_ERRORS, 1, (code,))
 
     def _fail(self, error: Exception) -> None:
         self._copy_in.drop()

@@ -141,7 +141,7 @@ class ExtendedQuery:
     def _execute(self, message: Execute) -> Outcome:
         batch = self._batch
         if not batch.resumes:
-            batch.statements += 1
+            batch.begin_statement()
         if message.portal and batch.session.declared(message.portal) is not None:
             return self._execute_declared(message)
         portal = batch.objects.portal(message.portal)

@@ -97,7 +97,7 @@ class SimpleQuery:
         result = statement.result(formats, batch.session.zone)
         portal = NamedPortal(statement, batch.session.bind(prepared, ()), result)
         self._queue.popleft()
-        batch.statements += 1
+        batch.begin_statement()
         return portal
 
     def _end_transaction(self) -> None:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from leasehold.adapters.metrics.exposition import Exposition
+from leasehold.adapters.metrics.process_samples import process_samples
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.query import Limits
@@ -44,6 +46,7 @@ from leasehold.replica.serving_node import COHERENT_TIMEOUT_S, ServingNode
 from leasehold.replica.write_set import WriteSet
 from leasehold.replication.node_settings import NodeSettings
 from leasehold.settings.client import ClientSettings
+from leasehold.settings.extras import need_extra
 from leasehold.settings.private_files import make_node_folder
 from leasehold.settings.snapshot import token_kept_here
 from leasehold.sql.planning.plan import Plans
@@ -114,6 +117,7 @@ class Replica(Closing):
                 settings.kafka,
                 settings.redis,
                 self.store,
+                folder=file.parent,
             )
         except BaseException:
             self.store.close()
@@ -147,6 +151,20 @@ class Replica(Closing):
     def lsn(self) -> int:
         """LSN of the last transaction applied here."""
         return self._node.node.position.lsn
+
+    def collector(self) -> Any:
+        """Return a collector for prometheus_client's registry, with all that this replica
+        measures: `REGISTRY.register(replica.collector())`. Of several replicas of one process
+        each has a registry of its own. Raises ConfigurationError without the extra `metrics`."""
+        need_extra("metrics", "Replica.collector", "prometheus_client")
+        from leasehold.adapters.metrics.collector import ExpositionCollector
+
+        exposition = Exposition()
+        exposition.add("version and clients", process_samples)
+        exposition.add("store", self.store.measures.samples)
+        exposition.add("node", self._node.samples)
+        exposition.add("requests", self.serving.samples)
+        return ExpositionCollector(exposition)
 
     def wait_coherent(self, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
         """Return once it is coherent. Raises NotCoherent when that takes longer, or what stopped
@@ -325,6 +343,7 @@ class Replica(Closing):
             if outcome.final:
                 raise refused(outcome.code, outcome.message, outcome.detail)
             submitted, last = outcome.attempt, request
+            self.serving.sessions.count_replay()
         raise self._give_up(last, timeout_s)
 
     def _give_up(self, last: ChangeRequest | None, timeout_s: float) -> Refused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -26,6 +26,7 @@ from leasehold.client.pending import Pending
 from leasehold.lease.agent.held_leases import Use
 from leasehold.model.audit import AuditLog
 from leasehold.model.errors import BusUnavailable, NotCoherent
+from leasehold.model.measures import Sample
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
@@ -236,6 +237,13 @@ class ServingNode:
         given = self._settings
         parts = (given.cluster, given.kafka, given.redis, given.snapshot, given.requests)
         return {name: value for part in parts for name, value in describe(part).items()}
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what is counted of those who share the process: requests, sessions, replays."""
+        producer = self._producer
+        if producer is not None:
+            yield from producer.samples()
+        yield from self.sessions.samples()
 
     # ------------------------------------------------------------ how far the node is
 

@@ -7,6 +7,8 @@ from typing import NamedTuple, Protocol
 
 from leasehold.adapters.os.computing_turns import ComputingTurns, default_at_once
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
+from leasehold.model import metrics
+from leasehold.model.measures import Measures, Sample
 
 
 class Activity(NamedTuple):
@@ -53,6 +55,7 @@ class Sessions:
         self._lock = threading.Lock()
         self._open: dict[int, Listed] = {}
         self._last = 0
+        self._measures = Measures()  # under the lock
         self.connections: Connections | None = None
 
     def number(self, process: int) -> int:
@@ -71,6 +74,19 @@ class Sessions:
         with self._lock:
             if self._open.get(process) is session:
                 del self._open[process]
+
+    def count_replay(self) -> None:
+        """Count a transaction that runs again after a verify error."""
+        with self._lock:
+            self._measures.add(metrics.REPLAYS)
+
+    def samples(self) -> list[Sample]:
+        """Return how many sessions there are by state, and what is counted here."""
+        states: dict[str, int] = {}
+        for activity in self.activities():
+            states[activity.state] = states.get(activity.state, 0) + 1
+        found = [Sample(metrics.SESSIONS, (state,), number) for state, number in states.items()]
+        return [*found, *self._measures.samples()]
 
     def activities(self) -> list[Activity]:
         with self._lock:

@@ -13,7 +13,7 @@ from leasehold.model.time_units import NS_PER_MS, NS_PER_S
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
 from leasehold.replication.effects import Effect, PublishAck, Send, Topic, Wake
 from leasehold.replication.fast_path.acks import FastAcks
-from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
+from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED, FastPath
 from leasehold.replication.log.foreign import ForeignRecords
 from leasehold.replication.log.truncation import COPY_ROLE, copy_name
 from leasehold.replication.node_settings import NodeSettings
@@ -51,6 +51,11 @@ class Acknowledger:
         self._foreign = foreign
         self.copies: Callable[[], Mapping[str, int]] = dict
         """The log position of the copy of this store that another node is taking now, by node."""
+
+    @property
+    def path(self) -> FastPath:
+        """Return the state machine of the fast path, for whoever looks at it."""
+        return self._fast.path
 
     def acknowledge(self, position: LogPosition, role: str, now: Now) -> list[Effect]:
         """Acknowledge what was applied, and ask for a lease when the renewal is due (C3)."""

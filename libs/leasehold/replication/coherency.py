@@ -312,14 +312,15 @@ class CoherencyWatch:
     def coherent(self, now_ns: int) -> frozenset[str]:
         """Return the names of the nodes that may be serving reads now."""
         return frozenset(
-            name for (name, _), node in self._nodes.items() if now_ns < node.wait_until_ns
+            name for (name, _), node in list(self._nodes.items()) if now_ns < node.wait_until_ns
         )
 
     def applied_by_all(self, now_ns: int) -> int | None:
         """Return the offset below which every coherent node has applied (C1), None: there is nobody
         to wait for. A node that is not renewed drops out when its last lease is surely over
         (C4)."""
-        waited = [node.applied for node in self._nodes.values() if now_ns < node.wait_until_ns]
+        nodes = list(self._nodes.values())  # in one piece: other threads look, too
+        waited = [node.applied for node in nodes if now_ns < node.wait_until_ns]
         return min(waited) if waited else None
 
     def records_behind(self, log_end: int, now_ns: int) -> int:

@@ -16,6 +16,7 @@ from typing import Final
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError, LogStopped
+from leasehold.model.measures import Measures
 from leasehold.model.ports import Codec, Now, StoreWriter
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LogPosition
@@ -62,6 +63,7 @@ from leasehold.replication.master.master import Master
 from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
+from leasehold.replication.node_measures import NodeMeasures
 from leasehold.replication.node_settings import NodeSettings
 from leasehold.replication.unanswered import UnansweredRecords
 from leasehold.replication.upkeep import StoreUpkeep
@@ -85,12 +87,16 @@ class Node:
         now: Now,
         secret: bytes = b"",
         clock_ns: Callable[[], int] = lambda: 0,
+        measures: Measures | None = None,
     ) -> None:
         """Open the store. `incarnation`: fresh and random per start (L4, C3). `session_ids`: fresh
         random numbers for the agent's sessions, from 1 to lease.commands.SESSION_ID_MAX. `secret`:
         at most 32 random bytes that never leave the process; without them the incarnation, from
         which the random values of defaults can be foretold. `clock_ns`: a clock to measure by how
-        long deciding takes, and for nothing else; one that stands still sets no limit to that."""
+        long deciding takes, and for nothing else; one that stands still sets no limit to that.
+        `measures`: where the node counts, on the thread that steps it."""
+        self.measures = measures or Measures()
+        self.counts = NodeMeasures(self.measures, now.mono_ns)
         self._clock_ns = clock_ns
         self._spared: list[Spared] = []  # of terms of this process
         self._secret = secret or incarnation
@@ -189,7 +195,7 @@ class Node:
             case Tick():
                 return self._tick(now)
             case QueueRead():
-                return master.intake.queue_message(event) if master is not None else []
+                return master.intake.queue_message(event, now.mono_ns) if master is not None else []
             case RequestsReceived() | AckRead() | AckReceived():
                 return self._take_told(event, now)
             case AckPublished(number, heard):
@@ -224,7 +230,7 @@ class Node:
         try:
             match event:
                 case RequestsReceived() if master is not None:
-                    master.intake.queue_published(event)
+                    master.intake.queue_published(event, now.mono_ns)
                 case AckReceived(record) if master is not None:
                     master.take_published_ack(record, now)
                 case AckRead(record) if master is not None:
@@ -365,6 +371,7 @@ class Node:
             self._upkeep.record_read(record, now)
             self.position = after
             answered = master.read_back(record, offset, after, now)
+            self.counts.applied(record)
             self._checks.record_applied(record, master=True)
             self._checks.take_barriers(record, self.catalog)
             return answered + self._announce_catalog(now)
@@ -379,7 +386,9 @@ class Node:
         )
         # ⚠ From behind what was applied: the master needs as long for it, and writes nothing
         # meanwhile.
-        self._election.note_master(now.mono_ns + self._clock_ns() - begun_ns)
+        took_ns = self._clock_ns() - begun_ns
+        self._election.note_master(now.mono_ns + took_ns)
+        self.counts.applied(record, took_ns)
         self.position = after
         if self._settings.candidate:
             self._unanswered.remember(record, offset)
@@ -461,7 +470,9 @@ class Node:
             self._clock_ns,
             self._spared,
             self._settings.name,
+            self.measures,
         )
+        self.counts.took_over()
         self._spared = []
         why = "its Claim counts"
         if self._election.was_left(after.epoch - 1):
@@ -475,6 +486,7 @@ class Node:
         self._spared = self.master.attempts.spared()
         self._unanswered.keep(self.master.close())
         self.master = None
+        self.counts.lost_term()
         return [StopQueues(), Became("standby", position.epoch, why)]
 
     def _append_failed(self, reason: str, now: Now) -> list[Effect]:
@@ -539,6 +551,8 @@ class Node:
             effects += self.agent.tick(now)
         effects += self._upkeep.reports(self.catalog, self.incarnation, self.position, now)
         effects += self.acknowledger.acknowledge(self.position, self.role, now)
+        if self._settings.serving:
+            self.counts.note_coherency(now.mono_ns, holds=self.lease.holds(now.mono_ns))
         return effects
 
     def leave(self) -> list[Effect]:

@@ -17,6 +17,7 @@ from leasehold.model.errors import ConfigurationError
 from leasehold.settings.setting import (
     MASK,
     PORT,
+    PORT_OR_ANY,
     choice,
     describe,
     from_environment,
@@ -380,6 +381,24 @@ class ClusterSettings:
         "folder of Spark's Kafka jars",
         default=Path(".leasehold/jars/spark"),
         parse=Path,
+    )
+    metrics_port: int | None = setting(
+        "LEASEHOLD_METRICS_PORT",
+        "port where Prometheus scrapes the process (/metrics), 0 = any that is free; not set: none",
+        default=None,
+        parse=PORT_OR_ANY,
+    )
+    metrics_listen: str = setting(
+        "LEASEHOLD_METRICS_LISTEN",
+        "address of that port; who reaches it sees names of tables, and no values of rows",
+        default="127.0.0.1",
+        parse=own_address,
+    )
+    log_format: str = setting(
+        "LEASEHOLD_LOG_FORMAT",
+        "text or json: how the lines of the process's log are written",
+        default="text",
+        parse=choice("text", "json"),
     )
     log_level: str = setting(
         "LEASEHOLD_LOG_LEVEL",

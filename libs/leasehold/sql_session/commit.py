@@ -146,6 +146,7 @@ def commit(
                 raise refused(outcome.code, outcome.message, outcome.detail)
             submitted = outcome.attempt
             if left:
+                node.sessions.count_replay()
                 running = _rerun(transaction, running, fresh, limits, alone)
                 if not running.has_written:  # there is nothing to be done by now
                     _give_up(node, request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Final
 
 from leasehold.adapters.postgres.connection import Admission
@@ -12,6 +13,7 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.model.audit import AuditLog
 from leasehold.model.errors import Refused
+from leasehold.model.measures import Sample
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.node.process import Prepared
 from leasehold.pgwire.wire_errors import AuthenticationRefused, UnknownDatabase
@@ -137,6 +139,11 @@ class NodeListener(SqlListener):
         LOG.info("PostgreSQL clients are served on %s:%d", settings.host, self.port)
         if settings.open_to:
             LOG.warning("%s", settings.open_to)
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what is counted of clients, their statements and requests."""
+        yield from self._server.measures.samples()
+        yield from self._serving.samples()
 
     def close(self) -> None:
         super().close()

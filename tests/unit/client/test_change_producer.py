@@ -14,7 +14,9 @@ from leasehold.adapters.codec.request_decoding import decode_request
 from leasehold.client import request_group
 from leasehold.client.change_producer import ChangeProducer, Statistics
 from leasehold.client.pending import Pending, RequestStatus
+from leasehold.model import metrics
 from leasehold.model.errors import BusUnavailable, InvalidText, MalformedRequest, OutcomeUnknown
+from leasehold.model.measures import Distribution
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome, Result
 from leasehold.settings.client import ClientSettings
 
@@ -113,6 +115,24 @@ def test_a_request_is_sent_under_a_fresh_id_with_the_partition_to_answer_on() ->
     assert request.id == key == pending.request_id
     assert request.reply_to == changes.reply_to
     assert request.operations[0].values == {"gate": "B4"}
+
+
+def test_requests_are_counted_by_outcome_and_timed_once_they_are_answered() -> None:
+    with producing() as (changes, road):
+        first = changes.submit(UPDATE)
+        road.put(first.request_id, committed(9))
+        first.result(SOON_S)
+        lost = changes.submit(UPDATE)
+        told = {(s.metric, s.labels): s.value for s in changes.samples()}
+        assert told[metrics.REQUESTS, ("committed",)] == 1
+        assert told[metrics.IN_FLIGHT, ()] == 1
+        road.fail(lost.request_id, "the broker did not take it")
+        assert changes.wait(SOON_S)
+        told = {(s.metric, s.labels): s.value for s in changes.samples()}
+    assert told[metrics.REQUESTS, ("unknown",)] == 1
+    times = told[metrics.REQUEST_S, ()]
+    assert isinstance(times, Distribution)
+    assert sum(times.counts) == 1, "nobody knows how long an unknown outcome takes"
 
 
 def test_records_and_ids_of_ones_own_are_taken() -> None:

@@ -20,9 +20,17 @@ class Board:
 
     def __init__(self) -> None:
         self.told: list[RunId] = []
+        self.batches: list[tuple[str, float]] = []
+        self.failures = 0
 
     def report(self, run: RunId) -> None:
         self.told.append(run)
+
+    def count_batch(self, stream: str, seconds: float) -> None:
+        self.batches.append((stream, seconds))
+
+    def count_failure(self) -> None:
+        self.failures += 1
 
 
 class OfJvm:
@@ -35,6 +43,8 @@ class OfJvm:
     def __getattr__(self, name: str) -> Any:
         def call() -> Any:
             self._calls.append(name)
+            if name == "batchDuration":
+                return 250
             return self._text if name == "toString" else OfJvm(self._text, self._calls)
 
         return call
@@ -49,18 +59,20 @@ def started() -> tuple[QueryListener, Board]:
     return listener, board
 
 
-def test_of_a_micro_batch_only_its_run_is_read() -> None:
+def test_of_a_micro_batch_only_its_run_and_its_time_are_read() -> None:
     listener, board = started()
     calls: list[str] = []
     RunsAlone(listener).onQueryProgress(OfJvm(OF_SPARK, calls))
     assert board.told == [RUN, RUN]
-    assert calls == ["progress", "runId", "toString"]
+    assert calls == ["progress", "runId", "toString", "batchDuration"]
+    assert board.batches == [("backfill", 0.25)]
 
 
 def test_of_other_queries_nothing_is_told() -> None:
     listener, board = started()
     RunsAlone(listener).onQueryProgress(OfJvm(OTHER, []))
     assert board.told == [RUN]
+    assert board.batches == [("retry", 0.25)]
 
 
 def test_a_run_that_has_ended_is_told_of_once_more() -> None:
@@ -72,10 +84,10 @@ def test_a_run_that_has_ended_is_told_of_once_more() -> None:
 
 
 def test_queries_that_broke_are_counted() -> None:
-    listener, _ = started()
+    listener, board = started()
     broken: Any = SimpleNamespace(runId=OTHER, exception="it broke")
     listener.onQueryTerminated(broken)
-    assert listener.failures == 1
+    assert listener.failures == board.failures == 1
 
 
 def test_pyspark_gives_the_jvm_what_is_asked_for_here() -> None:

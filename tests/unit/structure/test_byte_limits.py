@@ -39,6 +39,7 @@ SAID = "what a view says of types without a limit"
 PACKING = "where packing begins: no limit"
 ELSEWHERE = {
     "replication/master/request_queue.py:READ_UNPROVEN_BYTES_MAX": MEMORY,
+    "node/operator_watch.py:DISK_FREE_BYTES_MIN": FILES,
     "replication/queue_limits.py:WAITING_BYTES_MAX": MEMORY,
     "replication/queue_limits.py:PUBLISHED_WAITING_BYTES_MAX": MEMORY,
     "replication/queue_limits.py:ANSWERS_BYTES_MAX": MEMORY,

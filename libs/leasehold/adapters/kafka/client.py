@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from leasehold.adapters.kafka.access import AccessDenied, denial
 from leasehold.adapters.os.clock import boottime_ns
+from leasehold.adapters.os.live_objects import LiveObjects
 from leasehold.model.errors import BusUnavailable, ConfigurationError
 from leasehold.settings.environment import KafkaSettings
 
@@ -62,7 +63,12 @@ _CONNECTION_CODES: Final = frozenset(
         KafkaError._TIMED_OUT,
     }
 )
+TROUBLED_S: Final = 10.0
+"""How long after its last error a client counts as troubled: one whose broker is away tries again
+every second at least."""
 LOG: Final = logging.getLogger("leasehold.kafka")
+LIVE: Final[LiveObjects[ClientWatch]] = LiveObjects()
+"""The watches of all clients of this process."""
 
 
 class MessageTooLarge(BusUnavailable):
@@ -86,6 +92,19 @@ class ClientWatch:
         self._reason = ""
         self._heard_ns = boottime_ns()
         self._losses = 0  # in a row
+        self.errors = 0
+        """How many librdkafka has told of."""
+        self._error_ns = -int(TROUBLED_S * 1e9)
+        LIVE.add(self)
+
+    @property
+    def client_id(self) -> str:
+        return self._client_id
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether an error was told a moment ago."""
+        return boottime_ns() - self._error_ns < TROUBLED_S * 1e9
 
     def log(self, level: int, template: str, *args: Any) -> None:
         """The one method of `logging.Logger` that confluent_kafka calls."""
@@ -102,6 +121,8 @@ class ClientWatch:
         self.error(error)
 
     def error(self, error: KafkaError) -> None:
+        self.errors += 1
+        self._error_ns = boottime_ns()
         if error.fatal():
             self.fatal = error.str()
         denied = denial(error, self._settings)

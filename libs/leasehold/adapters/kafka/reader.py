@@ -184,6 +184,19 @@ class TopicReader:
         """Return the next offset that will be delivered, as far as known."""
         return self._next[topic, partition]
 
+    def known_end(self, topic: str, partition: int) -> int | None:
+        """Return the partition's next offset as the broker told it with the last fetch, None where
+        it is not read or nothing is known. From any thread; asks nobody."""
+        if (topic, partition) not in self._next:
+            return None
+        try:
+            ends: Any = self._consumer.get_watermark_offsets(
+                TopicPartition(topic, partition), cached=True
+            )
+        except (KafkaException, RuntimeError, TypeError):  # closed, made anew, or nothing known
+            return None
+        return None if ends[1] < 0 else int(ends[1])
+
     def read(self, records_max: int, timeout_s: float) -> list[Record]:
         """Return what is there, at most `records_max`; waits up to `timeout_s` for the first
         record.

@@ -21,10 +21,12 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, cast
 
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.postgres.loop_turns import LoopTurn
 from leasehold.adapters.postgres.outlet import LOG, Outlet
 from leasehold.adapters.postgres.reader_pace import ASIDE_LAG_S
 from leasehold.model.errors import LeaseholdError
+from leasehold.model.measures import Measures
 from leasehold.pgwire.auth.logins import Account, TlsChannel
 from leasehold.pgwire.auth.startup import (
     Admitted,
@@ -101,6 +103,7 @@ class PgwireClient:
         self._minor = 0
         self._session: Session | None = None
         self._conversation: Conversation | None = None
+        self._measures: Measures | None = None
         self._is_to_rest = False
         self.address = ""
         self._early: list[bytes] | None = None  # what came by TLS before it was told that it began
@@ -380,8 +383,14 @@ class PgwireClient:
             self._turn_away(error)
             return
         self.key = self._server.make_key(self._minor)
+        self._measures = self._server.measures.open()
         self._conversation = Conversation(
-            self._session, self._outlet.hand_over, self._server.limits, log_defect
+            self._session,
+            self._outlet.hand_over,
+            self._server.limits,
+            log_defect,
+            self._measures,
+            boottime_ns,
         )
         with contextlib.suppress(ClientGone):
             self._conversation.begin(self.process, self.key)
@@ -436,6 +445,8 @@ class PgwireClient:
             conversation.close()
         except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
             log_defect(error)
+        if self._measures is not None:
+            self._server.measures.close(self._measures)
         self._schedule_close()
 
     def _take_inbox(

@@ -19,6 +19,7 @@ from threading import Event, Thread
 from typing import Any, Final, cast
 
 from leasehold.adapters.os.file_watch import FileWatch
+from leasehold.adapters.os.shared_measures import SharedMeasures
 from leasehold.adapters.os.worker_threads import WorkerThreads
 from leasehold.adapters.postgres.admissions import Admissions
 from leasehold.adapters.postgres.arrivals import ARRIVING_MIN, Arrivals, origin_of
@@ -76,6 +77,8 @@ class PgwireServer:
         self.port = 0
         self._admissions = Admissions(settings, logins, mock_secret, self.now_s)
         self._files: FileWatch | None = None
+        self.measures = SharedMeasures()
+        """What the statements of all clients come to."""
         self.log = LoginLog(audit or NotAudited())
         self._clients: dict[int, PgwireClient] = {}
         self._arrivals = Arrivals(max(settings.connections_max, ARRIVING_MIN))

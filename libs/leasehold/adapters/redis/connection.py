@@ -19,6 +19,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from leasehold.adapters.os.clock import boottime_ns
+from leasehold.adapters.os.live_objects import LiveObjects
 from leasehold.adapters.redis.resp import Malformed, Replies, pack_command
 from leasehold.settings.environment import RedisSettings
 
@@ -33,6 +34,8 @@ PAUSE_NS_MAX: Final = 5_000_000_000
 _PING: Final = pack_command(b"PING")
 _LATER: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 LOG: Final = logging.getLogger("leasehold.redis")
+LIVE: Final[LiveObjects[RedisLine]] = LiveObjects()
+"""The connections of this process."""
 
 
 class Advice(str):
@@ -65,6 +68,16 @@ class RedisLine:
         self._pause_ns = 0
         self._poll = select.poll()
         self._said: dict[str, str] = {}  # the trouble that was told last, by what it keeps away
+        LIVE.add(self)
+
+    @property
+    def what(self) -> str:
+        return self._what
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether something that it is to carry goes another way."""
+        return bool(self._said)
 
     @property
     def up(self) -> bool:
@@ -141,7 +154,7 @@ class RedisLine:
         """Note that what was said by it was understood: the next trouble is a new one."""
         self._pause_ns = 0
         if self._said.pop(what or self._what, ""):
-            LOG.info("%s by Redis at %s again", what or self._what, self._where)
+            LOG.warning("%s by Redis at %s again", what or self._what, self._where)
 
     def lost(self, why: str) -> None:
         """Give the connection up; the next attempt is made after a pause, doubled each time."""

@@ -11,7 +11,10 @@ from typing import Final, Protocol
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.lease.commands import Command
 from leasehold.lease.replies import Reply
+from leasehold.model import metrics
 from leasehold.model.errors import LedgerUnavailable
+from leasehold.model.measures import Measures
+from leasehold.model.time_units import NS_PER_S
 
 QUEUE_MAX: Final = 1_000
 CLOSE_DEADLINE_S: Final = 10.0
@@ -46,6 +49,10 @@ class LedgerThread:
         self._completed = completed
         self._queue: Queue[tuple[Command, object] | None] = Queue(queue_max)
         self._closing = False
+        self.is_away = False
+        """Whether the last call was not answered."""
+        self.measures = Measures()
+        """What it counts, on its own thread."""
         self._thread = Thread(target=self._run, name="ledger", daemon=True)
         self._thread.start()
 
@@ -74,8 +81,13 @@ class LedgerThread:
             command, token = task
             sent_ns = boottime_ns()
             outcome: Reply | LedgerUnavailable
+            became = "answered"
             try:
                 outcome = self._ledger.call(command)
             except LedgerUnavailable as error:
-                outcome = error
-            self._completed(Completed(token, command, outcome, sent_ns, boottime_ns()))
+                outcome, became = error, "unavailable"
+            received_ns = boottime_ns()
+            self.is_away = became != "answered"
+            self.measures.add(metrics.LEDGER_CALLS, 1, (became,))
+            self.measures.observe(metrics.LEDGER_S, (received_ns - sent_ns) / NS_PER_S)
+            self._completed(Completed(token, command, outcome, sent_ns, received_ns))

@@ -31,6 +31,8 @@ import apsw
 from leasehold.adapters.os.scheduling import take_short_turns
 from leasehold.adapters.sqlite.layout import WAL_BYTES_KEPT_MAX
 from leasehold.adapters.sqlite.wal_read_ahead import WalReadAhead
+from leasehold.model import metrics
+from leasehold.model.measures import Measures
 
 WAL_PAGES_COPIED: Final = 4_000
 """Copied when so many are not: 16 MB. Pages are written again and again, and copied once."""
@@ -72,13 +74,26 @@ class Checkpoints:
         self._restarted = True
         self._reserved = False
         self._copier: _Copier | None = None
+        self.measures = Measures()
+        """What is counted, on the writer's thread."""
         self._ahead = WalReadAhead(path)
         connection.set_wal_hook(self._committed)
+
+    @property
+    def pages_there(self) -> int:
+        """Return how many pages the WAL holds; for any thread."""
+        return self._there
+
+    @property
+    def pages_left(self) -> int:
+        """Return how many of them are not known to be copied; for any thread."""
+        return max(0, self._there - self._copied)
 
     def _committed(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
         if pages < self._there:  # it has restarted
             self._copied, self._due, self._must = 0, self.pages, self.pages_max
             self._restarted = True
+            self.measures.add(metrics.WAL_RESTARTS)
             self._ahead.note_new_begin()
             if self._copier is not None:
                 self._copier.take()  # of what was there before
@@ -103,6 +118,7 @@ class Checkpoints:
             self._copier = _Copier(self._path)
         copied = self._copier.take()
         if copied is not None:
+            self.measures.add(metrics.CHECKPOINTS, 1, ("thread",))
             self._note(copied)
         if self._there < self._due or not self._copier.idle.is_set():
             return
@@ -141,6 +157,7 @@ class Checkpoints:
         self._ahead.restarts_soon()
         with suppress(apsw.Error):
             _, copied = self._connection.wal_checkpoint()
+            self.measures.add(metrics.CHECKPOINTS, 1, ("writer",))
             self._note(copied)
 
     def _note(self, copied: int) -> None:

@@ -50,6 +50,7 @@ from leasehold.adapters.sqlite.statement_memory import (
     statement_memory,
     use_temp_folder,
 )
+from leasehold.adapters.sqlite.store_measures import StoreMeasures
 from leasehold.adapters.sqlite.written_since import gone_from, written_in
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
@@ -114,6 +115,7 @@ class SqliteStore:
         except BaseException:
             self._lock.close()
             raise
+        self.measures = StoreMeasures(self._connection, self.path, self._checkpoints, self.memory)
         self._execute = self._connection.cursor().execute
         self._tables = StoredTables(self._connection)
         self._outcomes = Outcomes(self._connection)
@@ -602,6 +604,7 @@ class SqliteStore:
     def tidy(self) -> None:
         if not self._open:
             self._checkpoints.tidy()
+            self.measures.look()
 
     def repair(self, descriptor: Descriptor, subject: bytes, entries_max: int) -> tuple[int, bool]:
         assert self._open, "no transaction is open"

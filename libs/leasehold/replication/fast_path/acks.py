@@ -55,6 +55,11 @@ class FastAcks:
         )  # when the last was published that did not go by the topic too; -1: none
         self._owed = False  # one was published that nobody has received
 
+    @property
+    def path(self) -> FastPath:
+        """Return its state machine, for whoever looks at it."""
+        return self._path
+
     def choose(self, epoch: int, incarnation: bytes, now_ns: int) -> tuple[int, bool]:
         """Return, for an acknowledgement now to the master of that epoch, the number to publish it
         under (NOT_PUBLISHED: don't), and whether it goes on the topic."""

@@ -88,6 +88,11 @@ class LogPath:
         )
 
     @property
+    def path(self) -> FastPath:
+        """Return its state machine, for whoever looks at it."""
+        return self._path
+
+    @property
     def fast(self) -> bool:
         """Whether the log is not read from Kafka now."""
         return self._path.taken

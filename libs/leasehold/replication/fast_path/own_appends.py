@@ -53,6 +53,11 @@ class OwnAppends:
         )
 
     @property
+    def path(self) -> FastPath:
+        """Return its state machine, for whoever looks at it."""
+        return self._path
+
+    @property
     def fetches(self) -> bool:
         """Whether the log is to be fetched from Kafka."""
         return not self._path.taken

@@ -125,6 +125,11 @@ class RequestPath:
         )
 
     @property
+    def path(self) -> FastPath:
+        """Return its state machine, for whoever looks at it."""
+        return self._path
+
+    @property
     def fast(self) -> bool:
         """Whether requests are published, and not put on the topic."""
         return self._path.taken

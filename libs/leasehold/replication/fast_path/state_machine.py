@@ -77,6 +77,10 @@ class FastPath:
         self._pause_ns = self._first_ns
         self._faulty = False  # left for a fault since it was forgiven
         self._until_ns = 0  # of the back-off
+        self.entered = 0
+        """How often it was taken, for people."""
+        self.left: dict[Pause, int] = dict.fromkeys(Pause, 0)
+        """How often it was left when it was taken, by what for."""
 
     # ------------------------------------------------------------ the row
 
@@ -117,10 +121,17 @@ class FastPath:
         assert now_ns >= self._until_ns, "P1"
         self.taken, self.probing = True, False
         self.since_ns = self._entered_ns = now_ns
+        self.entered += 1
+
+    def pause_left_ns(self, now_ns: int) -> int:
+        """Return how long it is left alone yet."""
+        return max(0, self._until_ns - now_ns)
 
     def leave(self, now_ns: int, pause: Pause) -> None:
         """Leave the path, in any state: it is neither taken nor probed, and nothing is unconfirmed
         any more."""
+        if self.taken:
+            self.left[pause] += 1
         self.taken = self.probing = False
         self.row = 0
         self._unconfirmed.clear()  # P2

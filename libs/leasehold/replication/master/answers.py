@@ -118,11 +118,14 @@ class PendingAnswers:
         """Return about how much memory those take that wait or are on their way."""
         return self._size
 
-    def add(self, answers: Answers) -> None:
+    def add(self, answers: Answers) -> bool:
+        """Let the answers of a record wait; return whether there are any."""
         assert not self._waiting or self._waiting[-1].offset <= answers.offset
-        if answers.results or answers.conflicts or answers.told:
-            self._waiting.append(answers)
-            self._size += answers.size
+        if not (answers.results or answers.conflicts or answers.told):
+            return False
+        self._waiting.append(answers)
+        self._size += answers.size
+        return True
 
     def waiting(self) -> bool:
         return bool(self._waiting)

@@ -84,6 +84,11 @@ class BackfillPace:
         self._gentle = False
 
     @property
+    def rows_beside(self) -> int:
+        """Return how many rows a round beside users may have now."""
+        return self._beside
+
+    @property
     def rest_until_ns(self) -> int:
         """The time at which the rest behind the last round, or a look, ends at the latest, or has
         ended."""

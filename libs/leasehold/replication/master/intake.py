@@ -97,21 +97,23 @@ class Intake:
         offset = position.decided_through.get(queue, 0)
         return [DeleteBelow(queue, offset)] if offset and self.topics.may_delete(queue) else []
 
-    def queue_message(self, message: QueueRead) -> list[Effect]:
+    def queue_message(self, message: QueueRead, now_ns: int) -> list[Effect]:
         if message.offset < self._next[message.queue]:
             return []  # from before this term's seek, or delivered twice
         self._next[message.queue] = message.offset + 1
-        queue: RequestQueue | BackfillQueue = (
-            self._requests if message.queue is _REQUESTS else self._backfill
-        )
-        queue.append(message)
+        queue: RequestQueue | BackfillQueue = self._backfill
+        if message.queue is _REQUESTS:
+            queue = self._requests
+            self._requests.append(message, now_ns)
+        else:
+            self._backfill.append(message)
         full = len(queue) >= WAITING_MAX or queue.waiting_bytes >= WAITING_BYTES_MAX
         if full and message.queue not in self._paused:
             self._paused.add(message.queue)
             return [PauseQueue(message.queue)]
         return []
 
-    def queue_published(self, published: RequestsReceived) -> None:
+    def queue_published(self, published: RequestsReceived, now_ns: int) -> None:
         """Take requests of the fast path. Whoever gets no answer asks through Kafka, so what there
         is no room for may be passed over."""
         waiting = self._requests
@@ -124,7 +126,20 @@ class Intake:
             return
         for content_type, body in published.requests:
             message = QueueRead(_REQUESTS, NOWHERE, content_type, body, published.requester)
-            self._requests.append(message)
+            self._requests.append(message, now_ns)
+
+    @property
+    def paused(self) -> frozenset[Queue]:
+        """Return the queues that are full, and not read."""
+        return frozenset() if self._ends else frozenset(self._paused)
+
+    def waiting(self) -> tuple[tuple[Queue, int, int], ...]:
+        """Return how many messages of each queue wait, and their bytes."""
+        requests, backfill = self._requests, self._backfill
+        return (
+            (_REQUESTS, len(requests), requests.waiting_bytes),
+            (Queue.BACKFILL, len(backfill), backfill.waiting_bytes),
+        )
 
     def end(self) -> list[Effect]:
         """Read no more of the queues."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.audit import AuditEvent
+from leasehold.model.measures import Measures
 from leasehold.model.ports import Codec, Now
 from leasehold.model.records.acks import (
     Ack,
@@ -20,7 +21,7 @@ from leasehold.model.records.acks import (
     LeaseAck,
     MergeReport,
 )
-from leasehold.model.records.log import Decisions, LogPosition
+from leasehold.model.records.log import Commit, Decisions, JobWrite, LogPosition
 from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import CoherencyWatch, RunningLeases
@@ -54,6 +55,7 @@ from leasehold.replication.master.request_decider import RequestDecider
 from leasehold.replication.master.request_queue import RequestQueue
 from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.settings import MasterSettings
+from leasehold.replication.master.term_measures import TermMeasures
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.queue_limits import ANSWERS_BYTES_MAX
 from leasehold.replication.range_merging import MergeReports
@@ -82,11 +84,14 @@ class Master:
         clock_ns: Callable[[], int] = lambda: 0,
         spared: Iterable[Spared] = (),
         name: str = "master",
+        measures: Measures | None = None,
     ) -> None:
         """Begin at `position`, right after the Claim. `unanswered`: what records after
         `answered_through` have to give (L7). `running`: the leases of its predecessors (C6).
         `secret`: at most 32 bytes, and `clock_ns`: see `Node`. `spared`: see `Attempts`. `name`:
-        this node's."""
+        this node's. `measures`: where it counts."""
+        measures = measures or Measures()
+        self._measures = TermMeasures(measures)
         self._settings = settings
         self._catalog = catalog
         self._store = store
@@ -116,6 +121,7 @@ class Master:
             self._log_clock,
             settings.batch,
             clock_ns,
+            measures,
         )
         chunks = ChunkDecider(catalog, store, codec, self._limits)
         self._backfill = BackfillQueue(
@@ -142,6 +148,24 @@ class Master:
         """Whether nothing is decided, on its way or to be answered."""
         waits = self._queue or self._requests.verifies_large
         return not (self.in_flight or waits or self._release.answers.waiting())
+
+    def on_its_way_ns(self, now_ns: int) -> int:
+        """Return how long a record of this master's has been on its way, 0 while there is none."""
+        return now_ns - self._appended_ns if self.in_flight else 0
+
+    @property
+    def answers_bytes(self) -> int:
+        """Return about how many bytes of answers are not given, or not acknowledged."""
+        return self._release.answers.size
+
+    @property
+    def rows_beside(self) -> int:
+        """Return how many rows a round of a backfill beside users may have now."""
+        return self._pace.rows_beside
+
+    def records_behind(self, now_ns: int) -> int:
+        """Return how many records the slowest coherent node has not acknowledged."""
+        return self.watch.records_behind(self._log_end, now_ns)
 
     def begin(self) -> list[Effect]:
         """Ask for the topics of the queues, to read on where the log says (L3)."""
@@ -199,6 +223,7 @@ class Master:
         begun_ns = self._clock_ns()
         may_answer = self._may_answer(now)
         effects = self._release.release(may_answer)
+        self._measures.released(self._release.answers.first_waiting(), now.mono_ns)
         if not self._leaves:
             effects += self.changes.tick(self.known_coherent(now), now)
         self._pace.end_rounds(may_answer, now.mono_ns)
@@ -266,6 +291,7 @@ class Master:
         large = self._requests.verify_large()
         if large is None and not (due or self._has_work(now)):
             return []
+        begun_ns = self._clock_ns()
         reading = self._log_clock.read(now)
         if large is not None:
             reading = reading._replace(wall_us=large.wall_us)
@@ -275,7 +301,7 @@ class Master:
         if batch.draft.is_empty and not (due or grants_due):
             self._store.rollback()
             return []
-        return self._append(batch.draft, position, now)
+        return self._append(batch.draft, position, begun_ns, now)
 
     def _new_batch(self, position: LogPosition, clock: Reading) -> Batch:
         settings = self._settings
@@ -296,7 +322,7 @@ class Master:
         self._store.begin()
         try:
             if large is not None:
-                self._requests.settle_large(large, batch)
+                self._requests.settle_large(large, batch, now)
             elif not self._requests.verifies_large:
                 self._take(batch, now)
         except BaseException:
@@ -367,7 +393,9 @@ class Master:
         if forgotten:
             batch.write_catalog(forgotten)
 
-    def _append(self, draft: RecordDraft, position: LogPosition, now: Now) -> list[Effect]:
+    def _append(
+        self, draft: RecordDraft, position: LogPosition, begun_ns: int, now: Now
+    ) -> list[Effect]:
         draft.grants = self.watch.grants(self._log_end, now.mono_ns)
         through, topics = self.intake.topics.append(draft.decided_through)
         answered_through = self._release.answers.answered_through(self._log_end)
@@ -375,6 +403,7 @@ class Master:
         self._appended_ns = now.mono_ns
         users, waiting = self._has_users(now), self._backfill.waits
         self._pace.appended(draft.rows_filled, now.mono_ns, users=users, waiting=waiting)
+        self._measures.appended(data, self._clock_ns() - begun_ns)
         return [Append(data)]
 
     # ------------------------------------------------------------ read-back
@@ -384,6 +413,7 @@ class Master:
     ) -> list[Effect]:
         """The record in flight counts: the store commits, and its answers wait for C1."""
         draft = self.flight.land(record)
+        self._measures.read_back(draft, now.mono_ns - self._appended_ns)
         self.intake.topics.read_back()
         self._log_end = after.offset
         self._cleanup.commit_us = after.commit_us
@@ -400,6 +430,7 @@ class Master:
                 changed |= apply_catalog(commit, lsn, catalog, store)
                 notices += notices_of_versions(commit, lsn, catalog)
                 self._release.add_ended_jobs(offset, notices_of_ended_jobs(commit, lsn, catalog))
+                self._count_jobs(commit)
         if draft.refusals:
             audited += events_of_refusals(draft.refusals)
         settings = self._settings
@@ -408,11 +439,20 @@ class Master:
         self.watch.read_back(offset, now.mono_ns)
         self._pace.read_back(offset)
         self._merges.read_back(record, offset)
-        self._release.answers.add(answers_of(record, offset, draft.repeats, draft.requesters))
+        answers = answers_of(record, offset, draft.repeats, draft.requesters)
+        if self._release.answers.add(answers):
+            self._measures.awaits(offset, now.mono_ns)
         effects = [*self._release.release(self._may_answer(now)), *notices, *map(Audit, audited)]
+        self._measures.released(self._release.answers.first_waiting(), now.mono_ns)
         if changed:
             effects += self.changes.catalog_changed(after.lsn, now)
         return effects
+
+    def _count_jobs(self, commit: Commit) -> None:
+        for write in commit.catalog:
+            job = self._catalog.jobs.get(write.job_id) if isinstance(write, JobWrite) else None
+            if job is not None:
+                self._measures.job_written(job)
 
     def settle(self) -> None:
         """Tell the store of all that waits, at once."""

@@ -8,12 +8,14 @@ from typing import Final
 from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.roles import STEER_JOBS
+from leasehold.model import metrics
 from leasehold.model.budget import close_budget, open_budget, spending
 from leasehold.model.errors import InsufficientPrivilege, Refused
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX
+from leasehold.model.measures import Measures
 from leasehold.model.ports import Now
 from leasehold.model.records.requests import BarrierRequest, ChangeRequest, Queue
-from leasehold.model.time_units import NS_PER_MS
+from leasehold.model.time_units import NS_PER_MS, NS_PER_S
 from leasehold.replication.effects import NOWHERE, QueueRead
 from leasehold.replication.log.clock import LogClock
 from leasehold.replication.master.attempts import Attempts, no_master_survives
@@ -45,8 +47,10 @@ class RequestDecider:
         log_clock: LogClock,
         settings: BatchSettings,
         clock_ns: Callable[[], int],
+        measures: Measures,
     ) -> None:
         """Begin without a request. `clock_ns`: see `Node`."""
+        self._measures = measures
         self._queue = queue
         self._attempts = attempts
         self._changes = changes
@@ -92,8 +96,14 @@ class RequestDecider:
         self._large = None
         return large
 
-    def settle_large(self, large: OversizedRequest, batch: Batch) -> None:
+    def settle_large(self, large: OversizedRequest, batch: Batch, now: Now) -> None:
         large.settle(batch)
+        self._pop(now)
+
+    def _pop(self, now: Now) -> None:
+        """Take the oldest message out, which is decided."""
+        waited_ns = now.mono_ns - self._queue.arrived_ns
+        self._measures.observe(metrics.QUEUE_S, waited_ns / NS_PER_S)
         self._queue.pop()
 
     def drop_large(self) -> None:
@@ -179,7 +189,7 @@ class RequestDecider:
                 self._budget.pause()
             else:
                 self._decide_rows(batch, message, request, until_ns, now)
-        queue.pop()
+        self._pop(now)
         return operations
 
     def _decide_schema_change(
@@ -253,13 +263,13 @@ class RequestDecider:
         if not draft.is_empty:
             raise Full
         if attempts.is_refused(_REQUESTS, offset):
-            self._refuse_attempted(batch, message)
+            self._refuse_attempted(batch, message, now)
         else:
             self._take_next(batch, until_ns, now)
         draft.requests_taken += 1
         draft.closed = True
 
-    def _refuse_attempted(self, batch: Batch, message: QueueRead) -> None:
+    def _refuse_attempted(self, batch: Batch, message: QueueRead, now: Now) -> None:
         """Read it to know who waits for an answer, unless that has ended a master, too."""
         attempts, offset = self._attempts, message.offset
         error = no_master_survives(attempts.lost_over(_REQUESTS, offset))
@@ -269,7 +279,7 @@ class RequestDecider:
             request = batch.open(*self._queue.first())
             if request is not None:
                 batch.dead_letter(message, error, request)
-        self._queue.pop()
+        self._pop(now)
 
 
 def _made(decision: Decision) -> Made:

@@ -31,6 +31,7 @@ class RequestQueue:
         self._codec = codec
         self._verifier = verifier
         self._messages: deque[QueueRead] = deque()
+        self._arrived: deque[int] = deque()  # when each of them did
         self._decoded: deque[ChangeRequest | Refused] = deque()  # of the first messages
         self._decoded_bytes = 0
         self._bytes = 0
@@ -50,8 +51,14 @@ class RequestQueue:
         """Whether a message is decoded in part."""
         return self._reading is not None
 
-    def append(self, message: QueueRead) -> None:
+    @property
+    def arrived_ns(self) -> int:
+        """Return when the oldest message has arrived. Raises IndexError."""
+        return self._arrived[0]
+
+    def append(self, message: QueueRead, now_ns: int = 0) -> None:
         self._messages.append(message)
+        self._arrived.append(now_ns)
         self._bytes += len(message.body)
 
     def read_ahead(self, requests_max: int, is_over: Callable[[], bool]) -> None:
@@ -95,6 +102,7 @@ class RequestQueue:
     def pop(self) -> None:
         """Take the oldest message out, which is decided. Raises IndexError."""
         message = self._messages.popleft()
+        self._arrived.popleft()
         self._bytes -= len(message.body)
         if self._decoded:
             self._decoded.popleft()

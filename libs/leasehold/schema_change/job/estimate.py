@@ -76,7 +76,7 @@ def measure_pace(jobs: Iterable[Job]) -> Pace:
     )
 
 
-def _spans(job: Job) -> Iterator[tuple[int, str, float]]:
+def spans_of(job: Job) -> Iterator[tuple[int, str, float]]:
     """Yield (step, phase, seconds) of each stretch between two marks."""
     for (step, phase, from_us), (_, _, until_us) in pairwise(job.marks):
         yield step, phase, (until_us - from_us) / _US
@@ -84,7 +84,7 @@ def _spans(job: Job) -> Iterator[tuple[int, str, float]]:
 
 def _lease_waits(job: Job) -> list[float]:
     by_step: dict[int, float] = {}
-    for step, phase, seconds in _spans(job):
+    for step, phase, seconds in spans_of(job):
         if phase in (Phase.PUBLISHING, Phase.DRAINING):
             by_step[step] = by_step.get(step, 0.0) + seconds
     return list(by_step.values())
@@ -95,7 +95,7 @@ def _work_pace(jobs: Iterable[Job], phase: Phase) -> WorkPace:
         (seconds, job.rows)
         for job in jobs
         if job.rows >= 0
-        for _, at, seconds in _spans(job)
+        for _, at, seconds in spans_of(job)
         if at == phase
     ]
     if not runs:

@@ -1,0 +1,1 @@
+"""Alerts, boards, and a Prometheus for the local cluster."""

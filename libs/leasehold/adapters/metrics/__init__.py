@@ -1,0 +1,1 @@
+"""What the process measures, as Prometheus reads it."""
