@@ -49,7 +49,7 @@ def _is_for(service: Service, name: str) -> bool:
     if name.startswith(_OF_REQUESTS):
         return service.signs
     if name.startswith(_OF_REGISTRY):
-        return service.sql is not None or service.asks_registry
+        return service.asks_registry
     if name.startswith(_OF_SPARK):
         return service.image == "spark"
     return _is_of_system(name) or name.startswith((_OURS, *_PYTHON_BEGINS))

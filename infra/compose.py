@@ -114,6 +114,15 @@ PASSED_TO_SQL = (
 # Containers talk over a network of their own on one machine, and ports are published on its
 # loopback address alone: without certificates they do so in the clear. With some this says nothing.
 WITHOUT_TLS = "${{{}:-off}}"
+# For the changefeed, and the replicants that submit schema changes: a schema registry.
+PASSED_TO_FEEDS = (
+    "LEASEHOLD_REGISTRY",
+    "LEASEHOLD_REGISTRY_USERNAME",
+    "LEASEHOLD_REGISTRY_PASSWORD_FILE",
+    "LEASEHOLD_REGISTRY_CA",
+    "LEASEHOLD_REGISTRY_CHECK",
+    "LEASEHOLD_REGISTRY_SCHEMAS",
+)
 # For the dashboard: names under which browsers may ask for it, where it is published by one, and
 # how users log in to it.
 PASSED_TO_DASHBOARD = (
@@ -261,6 +270,8 @@ def _service(service: Service) -> dict[str, Any]:
             "LEASEHOLD_SQL_TLS": WITHOUT_TLS.format("LEASEHOLD_SQL_TLS"),
         }
         described["ports"] = [f"127.0.0.1:{SQL_PORTS[service.sql]}:{SQL_PORT}"]
+    if service.asks_registry:
+        described["environment"] |= _handed_through(PASSED_TO_FEEDS)
     if service.dashboard:
         port = ClusterSettings().dashboard_port
         described["environment"] |= {

@@ -48,8 +48,8 @@ class Service:
 
     @property
     def asks_registry(self) -> bool:
-        """Whether it registers the schemas of feeds."""
-        return self.rights == "changefeed"
+        """Whether it registers the schemas of feeds, or submits schema changes."""
+        return self.rights == "changefeed" or self.sql is not None
 
     @property
     def cpu_shares(self) -> int:

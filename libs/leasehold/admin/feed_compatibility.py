@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold import __version__
 from leasehold.adapters.http.schema_registry import SchemaRegistry
+from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.admin.feeds import Feeds
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.events.debezium.binary_form import BinaryForm
@@ -107,10 +108,16 @@ class FeedGate:
         if registry.urls is None or registry.check == OFF:
             return
         alters, count = _alters(sql)
-        feeds = encoded_feeds(Feeds(self._settings).states()) if alters else []
-        if not feeds:
+        if not alters:
             return
         words: list[str] = []
+        feeds: list[Mapping[str, Any]] = []
+        try:
+            feeds = encoded_feeds(Feeds(self._settings).states())
+        except AccessDenied as error:
+            words.append(f"which feeds there are is not known (setup-acls): {error.message}")
+        if not feeds:
+            alters = []
         for each in alters:
             explained = explain(f"EXPLAIN {each}")
             if explained.lsn:

@@ -166,6 +166,7 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
         reads=(
             *("log", "acks", "versions", "notices", "results", "jobs"),
             *("versions-history", "dead-letter"),
+            "changefeed",  # which feeds a schema registry is to be asked about
         ),
         writes=("acks", "requests", "audit"),
         besides=(ENDS_OF_ALL,),  # `leasehold.nodes` and its like, in SQL
@@ -230,7 +231,7 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
     ProcessKind(
         "operator",
         "`leasehold jobs`, `ddl`, `clock`, `dead-letter`",
-        reads=(*FOR_STATUS, "dead-letter", "results"),
+        reads=(*FOR_STATUS, "dead-letter", "results", "changefeed"),
         writes=("requests",),
         besides=(ENDS_OF_ALL,),
         reads_ledger=True,

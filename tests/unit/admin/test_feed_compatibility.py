@@ -10,16 +10,19 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.admin.feed_compatibility import FeedGate, judge_feeds
 from leasehold.admin.feeds import Feeds
 from leasehold.catalog.catalog import Catalog
 from leasehold.events.debezium.definition import Encoding
 from leasehold.model.errors import IncompatibleSchema, LeaseholdError
-from leasehold.model.records.requests import Outcome
+from leasehold.model.records.requests import ChangeRequest, Outcome
+from leasehold.replica.serving_node import ServingNode
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.reader_changes import tables_after
 from leasehold.schema_change.plan.results import JobPlan
@@ -177,3 +180,51 @@ def test_a_schema_that_the_registry_has_already_is_not_asked_for(double: Registr
     registry = SchemaRegistrySettings(urls=double.url)
     found = judge_feeds([json.loads(made.to_json())], tables, registry, "demo")
     assert [verdict.subject for verdict in found] == ["demo.feed.public.t-value"]
+
+
+def test_without_the_right_to_read_which_feeds_there_are_it_is_not_known(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(_: Feeds) -> Any:
+        raise AccessDenied("no")
+
+    monkeypatch.setattr(Feeds, "states", denied)
+    with pytest.raises(IncompatibleSchema, match="setup-acls"):
+        gate(DROP)
+    gate(DROP, check="off")
+
+
+def test_a_node_that_serves_sql_asks_before_it_submits(
+    double: RegistryDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the rights and the time zone of who wants the change; nothing else is asked about."""
+    states = {"public.t": state(encoding=Encoding.AVRO)}
+    monkeypatch.setattr(Feeds, "states", lambda _: states)
+    submitted: list[ChangeRequest] = []
+
+    class Pending:
+        def __init__(self, outcome: Outcome) -> None:
+            self._outcome = outcome
+
+        def result(self, _: float) -> Outcome:
+            return self._outcome
+
+    class Producer:
+        def submit(self, request: ChangeRequest) -> Pending:
+            submitted.append(request)
+            return Pending(explain(str(request.sql)))
+
+    registry = SchemaRegistrySettings(urls=double.url)
+    node: Any = SimpleNamespace(on_tick=None)
+    serving = ServingNode(node, cast(Any, None), ClientSettings(registry=registry))
+    monkeypatch.setattr(serving, "_changes", Producer)
+    asked = ChangeRequest(b"1", sql=DROP, time_zones=("Europe/Vienna",), as_role="ann")
+    serving.submit(asked, 5.0)
+    assert [each.sql for each in submitted] == [f"EXPLAIN {DROP}", DROP]
+    assert submitted[0].id != asked.id
+    assert (submitted[0].as_role, submitted[0].time_zones) == ("ann", ("Europe/Vienna",))
+    double.compatible = False
+    with pytest.raises(IncompatibleSchema):
+        serving.submit(asked, 5.0)
+    assert submitted[2:] == [submitted[2]]
+    assert str(submitted[2].sql).startswith("EXPLAIN")

@@ -14,6 +14,7 @@ from infra.compose import (
     FILE,
     PASSED_THROUGH,
     PASSED_TO_DASHBOARD,
+    PASSED_TO_FEEDS,
     PASSED_TO_NODES,
     PASSED_TO_SIGNERS,
     PASSED_TO_SQL,
@@ -30,6 +31,7 @@ from leasehold.settings.environment import (
     describe,
 )
 from leasehold.settings.request_key import RequestKeySettings
+from leasehold.settings.schema_registry import SchemaRegistrySettings
 from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
@@ -166,6 +168,7 @@ def test_every_variable_that_it_sets_is_a_setting() -> None:
             SqlAddress(),
             RequestKeySettings(),
             AuditSettings(),
+            SchemaRegistrySettings(),
         )
         for variable in describe(settings)
     }
@@ -177,6 +180,7 @@ def test_every_variable_that_it_sets_is_a_setting() -> None:
             *PASSED_TO_SQL,
             *PASSED_TO_DASHBOARD,
             *PASSED_TO_SIGNERS,
+            *PASSED_TO_FEEDS,
         }
     )
     for service in SERVICES:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import from_wire
 from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.model.errors import NotNullViolation
 from leasehold.model.ids import COMPUTED_BACKFILLS
@@ -42,6 +43,15 @@ def test_explain_says_how_many_rows_and_writes_nothing() -> None:
     plan = decision.answer["plan"]
     assert [row["rows"] for row in plan] == [0, ROWS, 0]
     assert {row["seconds"] for row in plan} == {-1.0}, "no job has ended yet"
+
+
+def test_explain_says_what_the_table_is_like_behind_a_change_that_its_readers_see() -> None:
+    made = changes(table())
+    shown = {}
+    for sql in (SQL, "ALTER TABLE t DROP COLUMN a"):
+        answer = made.decide(ChangeRequest(b"", sql=f"EXPLAIN {sql}"), Now(1, 1)).answer
+        shown[sql] = [list(from_wire(each).by_name) for each in answer["tables"]]
+    assert shown == {SQL: [], "ALTER TABLE t DROP COLUMN a": [["id"]]}
 
 
 @pytest.mark.parametrize("action", ["ADD COLUMN c int DEFAULT 7", "ALTER a TYPE bigint"])
