@@ -12,6 +12,7 @@ from typing import Any
 
 import msgpack
 import pytest
+from prometheus_client import CollectorRegistry
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, open_replica
@@ -75,6 +76,16 @@ def increment(key: int, **more: Any) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------- what is asked is done
+
+
+def test_a_program_with_a_replica_gives_prometheus_what_it_measures(replica: Replica) -> None:
+    replica.transact(lambda tx: tx.insert("stock", 9_001, {"name": "measured"}))
+    registry = CollectorRegistry()
+    registry.register(replica.collector())
+    assert registry.get_sample_value("leasehold_requests_total", {"outcome": "committed"}) == 1
+    assert registry.get_sample_value("leasehold_request_seconds_count") == 1
+    assert registry.get_sample_value("leasehold_coherent") == 1
+    assert registry.get_sample_value("leasehold_applied_lsn") == replica.lsn
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/msgpack"])

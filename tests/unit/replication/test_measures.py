@@ -76,6 +76,20 @@ def test_each_station_of_a_request_is_timed(world: World) -> None:
     assert sum(after[3].counts) == before[3] + 1, "and has no answers to give"
 
 
+def test_each_request_counts_by_how_long_it_has_waited(world: World) -> None:
+    measures = world.node.measures
+    before = list(measures.distribution(metrics.QUEUE_S).counts)
+    for key in (1, 2):
+        world.put(insert(key, a=1))
+    world.ms += 40
+    for key in (3, 4, 5):
+        world.put(insert(key, a=1))
+    world.tick()  # after a millisecond
+    found = measures.distribution(metrics.QUEUE_S)
+    new = [after - was for after, was in zip(found.counts, before, strict=True)]
+    assert {b: n for b, n in zip(found.bounds, new, strict=False) if n} == {0.001: 3, 0.05: 2}
+
+
 def test_a_job_that_ends_tells_what_its_phases_took(world: World) -> None:
     world.ask({"sql": "create index i on t (a)"})
     measures = world.node.measures

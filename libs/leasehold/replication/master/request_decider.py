@@ -51,6 +51,8 @@ class RequestDecider:
     ) -> None:
         """Begin without a request. `clock_ns`: see `Node`."""
         self._measures = measures
+        self._arrived_ns = 0  # of those that were decided last
+        self._alike = 0  # so many of them have arrived together, and are not counted yet
         self._queue = queue
         self._attempts = attempts
         self._changes = changes
@@ -99,12 +101,24 @@ class RequestDecider:
     def settle_large(self, large: OversizedRequest, batch: Batch, now: Now) -> None:
         large.settle(batch)
         self._pop(now)
+        self._count_waits(now)
 
     def _pop(self, now: Now) -> None:
-        """Take the oldest message out, which is decided."""
-        waited_ns = now.mono_ns - self._queue.arrived_ns
-        self._measures.observe(metrics.QUEUE_S, waited_ns / NS_PER_S)
-        self._queue.pop()
+        """Take the oldest message out, which is decided. Those that came in one turn have waited
+        equally long, and are counted in one go."""
+        arrived_ns = self._queue.pop()
+        if arrived_ns != self._arrived_ns:
+            self._count_waits(now)
+            self._arrived_ns = arrived_ns
+        self._alike += 1
+
+    def _count_waits(self, now: Now) -> None:
+        if self._alike:
+            waited_ns = now.mono_ns - self._arrived_ns
+            self._measures.observe(
+                metrics.QUEUE_S, waited_ns / NS_PER_S, metrics.NO_LABELS, self._alike
+            )
+            self._alike = 0
 
     def drop_large(self) -> None:
         self._large = None
@@ -166,6 +180,7 @@ class RequestDecider:
                     break
         finally:
             close_budget(token)
+            self._count_waits(now)
 
     def _take_next(self, batch: Batch, until_ns: int, now: Now) -> int:
         """Decide the next request; return how many operations it has. Raises Full."""

@@ -51,11 +51,6 @@ class RequestQueue:
         """Whether a message is decoded in part."""
         return self._reading is not None
 
-    @property
-    def arrived_ns(self) -> int:
-        """Return when the oldest message has arrived. Raises IndexError."""
-        return self._arrived[0]
-
     def append(self, message: QueueRead, now_ns: int = 0) -> None:
         self._messages.append(message)
         self._arrived.append(now_ns)
@@ -99,16 +94,17 @@ class RequestQueue:
             self._read(message, _never)
         return message, self._decoded[0]
 
-    def pop(self) -> None:
-        """Take the oldest message out, which is decided. Raises IndexError."""
+    def pop(self) -> int:
+        """Take the oldest message out, which is decided; return when it had arrived. Raises
+        IndexError."""
         message = self._messages.popleft()
-        self._arrived.popleft()
         self._bytes -= len(message.body)
         if self._decoded:
             self._decoded.popleft()
             self._decoded_bytes -= len(message.body)
         else:
             self._reading = None
+        return self._arrived.popleft()
 
     def _read(self, message: QueueRead, is_over: Callable[[], bool]) -> bool:
         """Decode the first message that is not decoded, until `is_over`; return whether it is."""
