@@ -56,16 +56,44 @@ def double_json(stored: float | str) -> float | str:
     return "Infinity" if stored > 0 else "-Infinity"
 
 
+def time_text(microseconds: int) -> str:
+    """HH:MM:SS and six digits behind, of microseconds; a day's end is 24:00:00."""
+    seconds, fraction = divmod(microseconds, 1_000_000)
+    minutes, second = divmod(seconds, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{second:02}.{fraction:06}"
+
+
+def zoned_time_text(stored: int) -> str:
+    """The same with the offset: on the wire the time in UTC stands before the seconds west."""
+    moment, west_s = divmod(stored, 1 << 18)
+    west_s -= 1 << 17
+    shown = time_text(moment - west_s * 1_000_000)
+    hours, rest = divmod(abs(west_s), 3_600)
+    return f"{shown}{'-' if west_s > 0 else '+'}{hours:02}:{rest // 60:02}:{rest % 60:02}"
+
+
+def interval_text(stored: str) -> str:
+    """ISO 8601 of months, days and microseconds, which stand behind what orders intervals."""
+    _, months, days, microseconds = stored.split(" ")
+    seconds, fraction = divmod(abs(int(microseconds)), 1_000_000)
+    sign = "-" if microseconds.startswith("-") else ""
+    return f"P{months}M{days}DT{sign}{seconds}.{fraction:06}S"
+
+
 _FROM_STORAGE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "boolean": bool,
     "bytea": lambda data: "\\x" + data.hex(),
     "date": lambda days: (date(1970, 1, 1) + timedelta(days=days)).isoformat(),
     "timestamp": lambda us: (_EPOCH + timedelta(microseconds=us)).replace(tzinfo=None).isoformat(),
     "timestamptz": lambda us: (_EPOCH + timedelta(microseconds=us)).isoformat(),
+    "real": double_json,
     "double precision": double_json,
+    "time": time_text,
+    "timetz": zoned_time_text,
+    "interval": interval_text,
     "numeric": numeric_text,
 }
-"""Of every other type the value on the wire is the value."""
+"""Of every other type but arrays the value on the wire is the value."""
 
 
 class RowRecord(NamedTuple):
@@ -73,6 +101,18 @@ class RowRecord(NamedTuple):
 
     key: bytes
     value: bytes | None
+
+
+def _decoded(column: Mapping[str, Any], value: Any) -> Any:
+    kind = column["type"]
+    if kind.endswith("[]"):  # JSON of its elements, of which bytes are an object with hex digits
+        of_element = {**column, "type": kind[:-2]}
+        elements = json.loads(value, object_hook=lambda pairs: bytes.fromhex(pairs["\\x"]))
+        return [None if each is None else _decoded(of_element, each) for each in elements]
+    if kind == "char":
+        return value.ljust(column["length"])  # stored without the blanks that fill it
+    of_type = _FROM_STORAGE.get(kind)
+    return value if of_type is None else of_type(value)
 
 
 def decode_row(event: Event, key: list[Any], values: Mapping[int, Any]) -> dict[str, Any]:
@@ -84,12 +124,7 @@ def decode_row(event: Event, key: list[Any], values: Mapping[int, Any]) -> dict[
         shown = column["state"] == "public" and not column.get("hidden")
         if column["kind"] == "column" and shown:
             value = pairs.get(column["id"])
-            of_type = _FROM_STORAGE.get(column["type"])
-            if value is not None and of_type is not None:
-                value = of_type(value)
-            if value is not None and column["type"] == "char":
-                value = value.ljust(column["length"])  # stored without the blanks that fill it
-            row[column["name"]] = value
+            row[column["name"]] = None if value is None else _decoded(column, value)
     return row
 
 

@@ -21,7 +21,10 @@ store, and says how far it is."""
 TRANSACTION_JOBS: Final = 3
 """The same of a master that makes all that a transaction says of tables one job: that a step works
 on the rows of another table than the job's own, and that a job is held until rows come."""
-KNOWN: Final = TRANSACTION_JOBS
+COLUMN_TYPES: Final = 4
+"""The same of a master that makes columns of the types `values/declared.py` says it of, and arrays:
+a node of an earlier release would not read such a table."""
+KNOWN: Final = COLUMN_TYPES
 """The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1

@@ -12,8 +12,12 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, CommitContext, Derived, Index, Lock, Missing
 from leasehold.catalog.states import State
 from leasehold.values.doubles import NAN
+from leasehold.values.interval import Span
+from leasehold.values.interval import stored_form as stored_span
 from leasehold.values.jsonb import text_of
 from leasehold.values.storage import to_storage
+from leasehold.values.times import ZonedTime
+from leasehold.values.times import stored_form as stored_time
 from leasehold.values.types import INTEGER_BITS, KNOWN, Type, parse_type
 
 TIMES: Final = ("timestamp", "timestamptz")
@@ -63,6 +67,14 @@ def storage_values(kind: Type) -> st.SearchStrategy[Any]:
         return st.integers(-limit, limit - 1)
     strategies: Mapping[str, st.SearchStrategy[Any]] = {
         "double precision": st.floats(allow_nan=False) | st.just(NAN),
+        "real": st.floats(allow_nan=False, width=32) | st.just(NAN),
+        "time": st.integers(0, 86_400_000_000),
+        "timetz": st.builds(
+            ZonedTime, st.integers(0, 86_400_000_000), st.integers(-57_599, 57_599)
+        ).map(stored_time),
+        "interval": st.builds(
+            Span, *(st.integers(-(1 << bits), 1 << bits) for bits in (30, 30, 60))
+        ).map(stored_span),
         "text": TEXTS,
         "varchar": TEXTS.map(lambda text: text[: kind.length]),
         "boolean": st.integers(0, 1),
@@ -73,6 +85,7 @@ def storage_values(kind: Type) -> st.SearchStrategy[Any]:
         "uuid": st.uuids().map(str),
         "char": TEXTS.map(lambda text: text[: kind.length].rstrip(" ")),
         "numeric": NUMBERS.map(lambda number: stored_numeric(kind, number)),
+        "json": JSON.map(text_of).map(lambda text: f" {text}"),
         "jsonb": JSON.map(text_of),
     }
     return strategies[kind.name]

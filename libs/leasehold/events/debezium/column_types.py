@@ -17,10 +17,13 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from leasehold.values.arrays import elements_of
-from leasehold.values.dates import utc_of
+from leasehold.values.dates import DAY_US, utc_of
 from leasehold.values.doubles import number_of
+from leasehold.values.interval import clock_text, span_of
 from leasehold.values.numeric import decimal_of, text_of
+from leasehold.values.storage import to_json
 from leasehold.values.text_io import double_text, to_text
+from leasehold.values.times import SECOND_US, zoned_of
 from leasehold.values.types import Type, element_of
 
 Schema = Mapping[str, Any]
@@ -60,6 +63,23 @@ def _double(value: Any) -> Any:
     return number if math.isfinite(number) else double_text(number)
 
 
+def _real(value: Any) -> Any:
+    return to_json(Type("real"), value)
+
+
+def _utc_time(value: int) -> str:
+    """Return a time as the clocks of UTC show it."""
+    microseconds, west_s = zoned_of(value)
+    moved = (microseconds + west_s * SECOND_US) % DAY_US
+    return f"{clock_text(moved)}Z"
+
+
+def _duration(value: str) -> int:
+    """Return microseconds, a month as the twelfth part of 365.25 days."""
+    months, days, microseconds = span_of(value)
+    return months * DAY_US * 1_461 // 48 + days * DAY_US + microseconds
+
+
 def _base64(value: Any) -> str:
     return b64encode(value).decode()
 
@@ -74,14 +94,19 @@ _FORMS: Final[Mapping[str, ColumnForm]] = {
     "integer": ColumnForm({"type": "int32"}),
     "bigint": ColumnForm({"type": "int64"}),
     "boolean": ColumnForm({"type": "boolean"}, bool),
+    "real": ColumnForm({"type": "float"}, _real),
     "double precision": ColumnForm({"type": "double"}, _double),
     "text": ColumnForm({"type": "string"}, None, True, NOT_THERE),
     "varchar": ColumnForm({"type": "string"}, None, True, NOT_THERE),
     "bytea": ColumnForm({"type": "bytes"}, _base64, True, NOT_THERE_BYTES),
     "date": ColumnForm(_named("int32", "io.debezium.time.Date")),
+    "time": ColumnForm(_named("int64", "io.debezium.time.MicroTime")),
+    "timetz": ColumnForm(_named("string", "io.debezium.time.ZonedTime"), _utc_time),
+    "interval": ColumnForm(_named("int64", "io.debezium.time.MicroDuration"), _duration),
     "timestamp": ColumnForm(_named("int64", "io.debezium.time.MicroTimestamp")),
     "timestamptz": ColumnForm(_named("string", "io.debezium.time.ZonedTimestamp"), _zoned),
     "uuid": ColumnForm(_named("string", "io.debezium.data.Uuid")),
+    "json": ColumnForm(_named("string", "io.debezium.data.Json"), None, True, NOT_THERE),
     "jsonb": ColumnForm(_named("string", "io.debezium.data.Json"), None, True, NOT_THERE),
 }
 
@@ -89,7 +114,7 @@ _FORMS: Final[Mapping[str, ColumnForm]] = {
 def form_of(kind: Type, decimals: Decimals, *, schemas: bool = False) -> ColumnForm:
     """Return the form of a type's values in a feed; `schemas`: of messages with their schema."""
     form = _form_of(kind, decimals, schemas)
-    if schemas and form.schema["type"] == "double":
+    if schemas and form.schema["type"] in ("float", "double"):
         convert = form.convert
         assert convert is not None
         return form._replace(convert=lambda value: _finite(convert(value)), may_lack=True)
