@@ -11,6 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final, NamedTuple
 
 import msgpack
@@ -72,6 +73,14 @@ def zoned_time_text(stored: int) -> str:
     return f"{shown}{'-' if west_s > 0 else '+'}{hours:02}:{rest // 60:02}:{rest % 60:02}"
 
 
+def address_text(stored: str) -> str:
+    """An address and the length of its mask, which stand behind what orders addresses."""
+    digits = 8 if stored[0] == "4" else 32
+    number = int(stored[-digits:], 16)
+    address = IPv4Address(number) if stored[0] == "4" else IPv6Address(number)
+    return f"{address}/{int(stored[1 + digits : 3 + digits], 16)}"
+
+
 def interval_text(stored: str) -> str:
     """ISO 8601 of months, days and microseconds, which stand behind what orders intervals."""
     _, months, days, microseconds = stored.split(" ")
@@ -91,6 +100,7 @@ _FROM_STORAGE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "time": time_text,
     "timetz": zoned_time_text,
     "interval": interval_text,
+    **dict.fromkeys(("inet", "cidr"), address_text),
     "numeric": numeric_text,
 }
 """Of every other type but arrays the value on the wire is the value."""

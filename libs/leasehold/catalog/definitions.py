@@ -88,7 +88,7 @@ def storage_of(kind: WireType) -> str:
     """Return what PostgreSQL would do with long values: p plain, m main, x extended."""
     if size_of(kind) != VARIABLE:
         return "p"
-    return "m" if kind.name == "numeric" else "x"
+    return "m" if kind.name in ("numeric", "inet", "cidr") else "x"
 
 
 def alignment_of(kind: WireType) -> str:

@@ -1,4 +1,4 @@
-"""Which types a process of an earlier release does not know are in what is to be written.
+"""Finds types in what is to be written that a process of an earlier release does not know.
 
 A node that reads of a column's type that it does not know stops (`newer_release.py`), and one that
 can't compile an expression would keep other index entries than the rest. So a master writes neither
@@ -14,19 +14,23 @@ from typing import Any, Final
 from leasehold.model.ids import COLUMN_TYPES
 from leasehold.values.declared import DECLARED
 
+ARRAY: Final = "[]"
 _NEWER: Final = {
-    name: each.known_by
-    for each in DECLARED
-    if each.known_by
-    for name in (each.name, each.pg_name, *each.synonyms)
-    if name
+    ARRAY: COLUMN_TYPES,
+    **{
+        name: each.known_by
+        for each in DECLARED
+        if each.known_by
+        for name in (each.name, each.pg_name, *each.synonyms)
+        if name
+    },
 }
-_NEWER["[]"] = COLUMN_TYPES
-_NAMES: Final = "|".join(map(re.escape, sorted(_NEWER.keys() - {"[]"}, key=len, reverse=True)))
-_IN_EXPRESSION: Final = re.compile(
-    r"(?:::\s*|\bas\s+)(?P<array>[a-z_][a-z0-9_ ]*(?:\([0-9, ]*\))?\s*(?:\[|\barray\b))"
-    rf"|(?:::\s*|\bas\s+)\"?(?P<cast>{_NAMES})\b|\b(?P<constant>{_NAMES})\s*(?:\([0-9]\)\s*)?'",
+_CAST: Final = re.compile(
+    r"(?:::\s*+|\bas\s++)\"?(?P<cast>[a-z_][a-z0-9_ ]*+)(?:\([0-9, ]*+\))?[ ]*+(?P<bound>\[)?",
     re.IGNORECASE | re.ASCII,
+)
+_CONSTANT: Final = re.compile(
+    r"\b(?P<quoted>[a-z][a-z0-9]*+) ?(?:\([0-9]\) ?)?'", re.IGNORECASE | re.ASCII
 )
 _NO_EXPRESSIONS: Final = frozenset(
     {"sql", "table", "name", "alias", "subject", "error", "verdict", "default", "missing", "kind"}
@@ -38,27 +42,29 @@ def find_newer_type(bodies: Iterable[Any], known: int) -> str:
     """Return a type in the wire forms of tables and jobs that a process which knows no more than
     `known` can't read; "" for none."""
     found = (name for body in bodies for name in _types_in(body))
-    return next((name for name in found if _NEWER[name] > known), "")
+    return next((name for name in found if _NEWER.get(name, 0) > known), "")
 
 
 def _types_in(body: Any) -> Iterator[str]:
     if isinstance(body, Mapping):
         for name, value in body.items():
             if name == "type":
-                yield from _of_column(str(value))
+                yield str(value).removesuffix(ARRAY)
+                yield ARRAY if str(value).endswith(ARRAY) else ""
             elif name not in _NO_EXPRESSIONS:
                 yield from _types_in(value)
     elif isinstance(body, list | tuple):
         for each in body:
             yield from _types_in(each)
     elif isinstance(body, str):
-        for found in _IN_EXPRESSION.finditer(body):
-            yield "[]" if found["array"] else (found["cast"] or found["constant"]).lower()
+        yield from _types_named(body)
 
 
-def _of_column(name: str) -> Iterator[str]:
-    yield from (
-        part
-        for part in ("[]" if name.endswith("[]") else "", name.removesuffix("[]"))
-        if part in _NEWER
-    )
+def _types_named(expression: str) -> Iterator[str]:
+    """Give what an expression casts to, with the words behind it cut off, and what its constants
+    are of."""
+    for found in _CAST.finditer(expression):
+        words = found["cast"].lower().split()
+        yield ARRAY if found["bound"] or words[1:2] == ["array"] else words[0]
+    for found in _CONSTANT.finditer(expression):
+        yield found["quoted"].lower()

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from datetime import time
 from decimal import Decimal
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from math import isfinite
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from leasehold.rows.defaults import default_of_old_rows
 from leasehold.values.arrays import elements_of
 from leasehold.values.doubles import number_of
 from leasehold.values.numeric import EXACT, decimal_of
-from leasehold.values.storage import to_json
+from leasehold.values.storage import plain_form, to_json
 from leasehold.values.types import FLOATS, Type, element_of
 
 _TYPES: Final[Mapping[str, Any]] = {
@@ -42,8 +43,9 @@ _TYPES: Final[Mapping[str, Any]] = {
     "uuid": {"type": "string", "logicalType": "uuid"},
     "jsonb": "string",
     # As text: Avro has no 24:00:00, no time with an offset, and no months beside days.
-    **dict.fromkeys(("time", "timetz", "interval", "json"), "string"),
+    **dict.fromkeys(("time", "timetz", "interval", "json", "inet", "cidr"), "string"),
 }
+_AS_TEXT: Final = (time, IPv4Address, IPv4Network, IPv6Address, IPv6Network)
 _DECIMALS_MAX: Final = 38
 """Digits that readers of Avro's decimal hold everywhere; a longer numeric is text."""
 _RESERVED: Final = frozenset(
@@ -108,13 +110,13 @@ def avro_schema(descriptor: Descriptor) -> dict[str, Any]:
 def avro_row(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values of a row by column name (`RowEvent.values`) as an Avro library takes them, but
     for numeric, which `avro_numbers` brings to what the schema says."""
-    return {avro_name(name): _without_times(value) for name, value in values.items()}
+    return {avro_name(name): _with_texts(value) for name, value in values.items()}
 
 
-def _without_times(value: Any) -> Any:
+def _with_texts(value: Any) -> Any:
     if isinstance(value, list):
-        return list(map(_without_times, value))
-    return value.isoformat() if isinstance(value, time) else value
+        return list(map(_with_texts, value))
+    return plain_form(value) if isinstance(value, _AS_TEXT) else value
 
 
 def avro_numbers(schema: Mapping[str, Any], row: dict[str, Any]) -> dict[str, Any]:
@@ -221,7 +223,7 @@ def _default(kind: Type, value: Any) -> Any:
     match kind.name:
         case "numeric":
             return _numeric_default(kind, value)
-        case "char" | "time" | "timetz" | "interval":
+        case "char" | "time" | "timetz" | "interval" | "inet" | "cidr":
             return to_json(kind, value)
         case "boolean":
             return bool(value)

@@ -36,6 +36,8 @@ _FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
     "time": {"type": "string", "pattern": rf"^{_TIME}$"},
     "timetz": {"type": "string", "pattern": rf"^{_TIME}[+-][0-9]{{2}}(:[0-9]{{2}}){{0,2}}$"},
     "interval": {"type": "string"},
+    "inet": {"type": "string"},
+    "cidr": {"type": "string"},
     "uuid": {"type": "string", "format": "uuid"},
     "json": {"type": "string", "contentMediaType": "application/json"},
     # Its text, which is one for each value: numbers keep their digits, a null is not NULL.

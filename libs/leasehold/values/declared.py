@@ -1,4 +1,4 @@
-"""Each SQL type, declared once: its names, PostgreSQL's numbers for it, how its values are compared
+"""Declares each SQL type once: its names, PostgreSQL's numbers for it, how its values are compared
 and cast, and since which release a column may have it.
 
 A type is a line of DECLARED. What is done with its values has a line of its own in `storage.py`
@@ -198,6 +198,18 @@ DECLARED: Final[tuple[Declared, ...]] = (
     Declared(
         *("uuid", 2950, 2951, 16, "U", Compared.AS_STORED, "c"),
         operators="uuid_ops",
+    ),
+    Declared(
+        *("inet", 869, 1041, VARIABLE, "I", Compared.AS_STORED),
+        preferred=True,
+        operators="inet_ops",
+        known_by=COLUMN_TYPES,
+    ),
+    Declared(
+        *("cidr", 650, 651, VARIABLE, "I", Compared.AS_STORED),
+        implicit=("inet",),
+        operators="inet_ops",
+        known_by=COLUMN_TYPES,
     ),
     Declared(
         *("json", 114, 199, VARIABLE, "U", Compared.NEVER),

@@ -26,7 +26,17 @@ from leasehold.model.errors import (
     TooLong,
     WrongType,
 )
-from leasehold.values import arrays, dates, doubles, interval, json_text, jsonb, numeric, times
+from leasehold.values import (
+    arrays,
+    dates,
+    doubles,
+    interval,
+    json_text,
+    jsonb,
+    networks,
+    numeric,
+    times,
+)
 from leasehold.values.singles import shortest_single, single_of, single_of_exact
 from leasehold.values.time_text import time_of_text, zoned_time_of_text
 from leasehold.values.types import INTEGER_BITS, TEXT_BYTES_MAX, Type, element_of
@@ -73,6 +83,8 @@ def _converter(kind: Type) -> Converter:
         "timestamptz": lambda value: _timestamp(value, kind, zoned=True),
         "time": lambda value: _time(value, kind),
         "timetz": lambda value: _zoned_time(value, kind),
+        "inet": lambda value: _address(value, "inet"),
+        "cidr": lambda value: _address(value, "cidr"),
         "uuid": _uuid,
         "json": _json,
         "jsonb": _jsonb,
@@ -298,6 +310,15 @@ def _zoned_time(value: Any, kind: Type) -> int:
     return times.round_zoned(stored, kind.length)
 
 
+def _address(value: Any, kind: str) -> str:
+    if isinstance(value, str):
+        return networks.stored_form(networks.address_of_text(value, kind))
+    address = networks.address_of_python(value)
+    if address is None or (kind == "cidr" and address.number & ~address.mask):
+        raise _wrong(value, kind)
+    return networks.stored_form(address)
+
+
 def _uuid(value: Any) -> str:
     if isinstance(value, UUID):
         return str(value)
@@ -331,6 +352,10 @@ def from_storage(kind: Type, value: Any) -> Any:
             return value.ljust(kind.length or 0)
         case "interval":
             return interval.text_of(value)
+        case "inet":
+            return networks.python_of(value)
+        case "cidr":
+            return networks.python_network_of(value)
         case "time":
             return times.python_of(value)
         case "timetz":
@@ -361,7 +386,7 @@ def plain_form(value: Any) -> Any:
     form for it, as in JSON; any other value is returned as it is."""
     if isinstance(value, date | datetime | time):
         return value.isoformat()
-    if isinstance(value, UUID):
+    if isinstance(value, UUID) or networks.address_of_python(value) is not None:
         return str(value)
     if isinstance(value, Decimal):
         return format(value, "f")

@@ -23,6 +23,7 @@ from leasehold.values.float_text import shortest
 from leasehold.values.interval import clock_text
 from leasehold.values.interval import text_of as interval_text
 from leasehold.values.letters import BLANKS, ascii_lower
+from leasehold.values.networks import text_of as network_text
 from leasehold.values.numeric import text_of as numeric_text
 from leasehold.values.singles import DIGITS_SURE, shortest_single, single_of, single_of_exact
 from leasehold.values.storage import to_storage
@@ -58,7 +59,7 @@ def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
     Raises InvalidText, InvalidArgument, OutOfRange, TooLong, InvalidMoment and MomentOutOfRange.
     """
     name = kind.name
-    if name in ("text", "varchar", "char", "numeric", "json", "jsonb", "interval"):
+    if name in ("text", "varchar", "char", "numeric", "json", "jsonb", "interval", "inet", "cidr"):
         if name == "char" and kind.length is None:
             return to_storage(Type("text"))(text).rstrip(" ")
         return to_storage(kind)(text)
@@ -206,6 +207,8 @@ def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
             return clock_text(value)
         case "timetz":
             return text_of_zoned(value)
+        case "inet" | "cidr":
+            return network_text(value, whole=True)
     element = element_of(kind)
     if element is not None and kind.name in VECTORS:
         return " ".join(map(str, elements_of(value)))
@@ -218,6 +221,8 @@ def shown_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
     """Return what a client is shown, and `concat` and `format` use: a boolean is t or f."""
     if kind.name == "boolean":
         return "t" if value else "f"
+    if kind.name == "inet":
+        return network_text(value)
     if kind.name == "char" and kind.length:
         return str(value).ljust(kind.length)
     return to_text(kind, value, zone)

@@ -71,7 +71,7 @@ def fixed_offset(zone: ZoneInfo) -> int | None:
     return None if offsets or found is None else int(found.total_seconds())
 
 
-def zoned_of_moment(timestamp: int, zone: ZoneInfo) -> int:
+def zoned_of_timestamp(timestamp: int, zone: ZoneInfo) -> int:
     """Return the timetz that the clocks of a zone show at a moment."""
     return stored_form(ZonedTime(local_of(timestamp, zone) % DAY_US, -offset_at(timestamp, zone)))
 

@@ -152,6 +152,18 @@ alter table d add j json default '{"a": 1}', add a text[] default '{x,"y z"}', a
 insert into d (id) values (1)
 insert into d values (2, default, default, default, default, default, array['\\xff'::bytea, null])
 select * from d order by id
+alter table d add n4 inet default '10.0.0.1', add c4 cidr[]
+update d set c4 = '{10.1.0.0/16,10/8}' where id = 1 returning *
+select n4, n4::text, host(n4), n4 << '10/8', n4 + 5, c4[1], masklen(c4[1]) from d order by id
+alter table d drop n4, drop c4
+create table i (n inet primary key, c cidr unique)
+insert into i values ('10.0.0.1', '10.0.0.0/8'), ('10.0.0.1/8', '10/16'), ('::1', '::/0')
+insert into i values ('10.0.0.1/32', '1.2.3.4')
+insert into i values ('10.0.0.2', '10.1.2.3/8')
+select * from i order by n
+select * from i where n <<= '10.0.0.0/8' order by c desc
+select n from i where n > '10.0.0.1/8' and n <> '::1'
+select min(n), max(n), count(distinct c), max(c) from i
 alter table d add constraint positive check (i > '0' and r > 0)
 insert into d (id, i) values (3, '-1 day')
 insert into d (id, r) values (3, -1)
@@ -191,7 +203,7 @@ FROM_THE_CATALOG: Final = {
         " typname in ('float4', 'time', 'timetz', '_timetz', 'json', '_interval') order by 1"
     ),
 }
-TABLES: Final = ("f", "k", "t", "z", "d", "p")
+TABLES: Final = ("f", "k", "t", "z", "d", "p", "i")
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from leasehold.values.doubles import NAN
 from leasehold.values.interval import Span
 from leasehold.values.interval import stored_form as stored_span
 from leasehold.values.jsonb import text_of
+from leasehold.values.networks import Address
+from leasehold.values.networks import stored_form as stored_address
 from leasehold.values.storage import to_storage
 from leasehold.values.times import ZonedTime
 from leasehold.values.times import stored_form as stored_time
@@ -75,6 +77,10 @@ def storage_values(kind: Type) -> st.SearchStrategy[Any]:
         "interval": st.builds(
             Span, *(st.integers(-(1 << bits), 1 << bits) for bits in (30, 30, 60))
         ).map(stored_span),
+        "inet": st.builds(Address, st.just(4), st.integers(0, 9), st.integers(0, 32)).map(
+            stored_address
+        ),
+        "cidr": st.integers(0, 32).map(lambda n: stored_address(Address(4, 0, n))),
         "text": TEXTS,
         "varchar": TEXTS.map(lambda text: text[: kind.length]),
         "boolean": st.integers(0, 1),

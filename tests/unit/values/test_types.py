@@ -6,6 +6,7 @@ import json
 import math
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from ipaddress import ip_interface, ip_network
 from typing import Any
 from uuid import UUID
 
@@ -171,6 +172,15 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
             interval.stored_form(interval.Span(months, days, us))
         ),
         *(st.integers(-(1 << bits), (1 << bits) - 1) for bits in (30, 30, 60)),
+    ),
+    "inet": st.one_of(
+        st.ip_addresses(),
+        st.builds(lambda a, n: ip_interface((int(a), n)), st.ip_addresses(v=4), st.integers(0, 31)),
+    ),
+    "cidr": st.builds(
+        lambda a, n: ip_network((int(a), n), strict=False),
+        st.ip_addresses(v=4),
+        st.integers(0, 32),
     ),
     "text": st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")),
     "varchar": st.text("abc", max_size=5),

@@ -22,7 +22,7 @@ from leasehold.values.doubles import number_of
 from leasehold.values.interval import clock_text, span_of
 from leasehold.values.numeric import decimal_of, text_of
 from leasehold.values.storage import to_json
-from leasehold.values.text_io import double_text, to_text
+from leasehold.values.text_io import double_text, shown_text
 from leasehold.values.times import SECOND_US, zoned_of
 from leasehold.values.types import Type, element_of
 
@@ -137,7 +137,7 @@ def _form_of(kind: Type, decimals: Decimals, schemas: bool) -> ColumnForm:
     element = element_of(kind)
     if element is not None:
         return _array(form_of(element, decimals, schemas=schemas))
-    return _text(lambda value: to_text(kind, value))
+    return _text(lambda value: shown_text(kind, value))
 
 
 def _text(convert: Callable[[Any], str]) -> ColumnForm:

@@ -29,6 +29,8 @@ from leasehold.values.interval import Span
 from leasehold.values.interval import stored_form as interval_form
 from leasehold.values.json_text import stored_form as json_form
 from leasehold.values.jsonb import stored_form
+from leasehold.values.networks import BITS, Address
+from leasehold.values.networks import stored_form as address_form
 from leasehold.values.oids import WireType, oid_of
 from leasehold.values.storage import to_storage
 from leasehold.values.text_io import from_text, reads_zone
@@ -143,6 +145,16 @@ def _interval(data: bytes) -> str:
     return interval_form(Span(months, days, microseconds))
 
 
+def _address(data: bytes, kind: str) -> str:
+    family = {2: 4, 3: 6}.get(data[0] if data else 0)
+    if family is None or len(data) != 4 + BITS[family] // 8 or data[3] != BITS[family] // 8:
+        raise InvalidBinary(f"invalid address in external {kind} value")
+    address = Address(family, int.from_bytes(data[4:]), data[1])
+    if address.length > address.bits or (kind == "cidr" and address.number & ~address.mask):
+        raise InvalidBinary(f"invalid bits in external {kind} value")
+    return address_form(address)
+
+
 def _zoned_time(data: bytes) -> int:
     _sized(data, _ZONED_TIME.size, "timetz")
     return stored_time(ZonedTime(*_ZONED_TIME.unpack(data)))
@@ -166,6 +178,8 @@ _BINARIES: Final[Mapping[str, Decoder]] = {
         name: _checked(in_range, _fixed("!q", name, EPOCH_2000_US))
         for name in ("timestamp", "timestamptz")
     },
+    "inet": lambda data: _address(data, "inet"),
+    "cidr": lambda data: _address(data, "cidr"),
     "time": _checked(check_time, _fixed("!q", "time")),
     "timetz": _zoned_time,
     "uuid": _uuid,

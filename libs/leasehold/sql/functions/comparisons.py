@@ -18,6 +18,7 @@ from leasehold.sql.functions.function import (
     CHAR,
     DATE,
     DOUBLE,
+    INET,
     INTEGERS,
     INTERVAL,
     JSONB,
@@ -49,7 +50,7 @@ SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 _FLOATS: Final = (REAL, DOUBLE)
 _ORDERED: Final = (
     *(NUMERIC, TEXT, CHAR, BOOLEAN, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ),
-    *(TIME, TIMETZ, INTERVAL, UUID, JSONB),
+    *(TIME, TIMETZ, INET, INTERVAL, UUID, JSONB),
 )
 
 

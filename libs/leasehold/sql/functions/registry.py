@@ -15,7 +15,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, UnknownFunction, WrongObject
-from leasehold.sql.functions import comparisons, not_supported, polymorphic
+from leasehold.sql.functions import comparisons, networks, not_supported, polymorphic
 from leasehold.sql.functions.aggregates.aggregates import Aggregate, aggregate_of
 from leasehold.sql.functions.arrays import array, set_returning
 from leasehold.sql.functions.casts.casts import Context, make_cast
@@ -42,6 +42,7 @@ def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
 
 
 _MODULES: Final[tuple[Any, ...]] = (
+    networks,
     *(
         arithmetic,
         comparisons,

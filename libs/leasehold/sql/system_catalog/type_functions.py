@@ -29,6 +29,8 @@ _NUMBERS: Final = """
     char bpchar 1044 1045 2430 2431
     varchar varchar 1046 1047 2432 2433
     date date_ 1084 1085 2468 2469
+    inet inet_ 910 911 2496 2497
+    cidr cidr_ 1267 1427 2498 2499
     time time_ 1143 1144 2470 2471
     timetz timetz_ 1350 1351 2472 2473
     timestamp timestamp_ 1312 1313 2474 2475

@@ -10,13 +10,15 @@ import apsw
 
 from leasehold.catalog.elements import Column
 from leasehold.model.errors import Refused
-from leasehold.values import interval, json_text, jsonb, numeric
+from leasehold.values import interval, json_text, jsonb, networks, numeric
 from leasehold.values.doubles import NAN
 from leasehold.values.storage import from_storage, to_storage
 from leasehold.values.types import FLOATS, INTEGER_BITS, TIMED, Type, element_of
 
 _CHECKED: Final[dict[str, Callable[[Any], bool]]] = {
     "jsonb": jsonb.is_stored_form,
+    "inet": networks.is_stored_form,
+    "cidr": networks.is_stored_network,
     "json": json_text.is_stored_form,
     "interval": interval.is_stored_form,
 }

@@ -28,6 +28,7 @@ from leasehold.sql.functions.function import (
     CHAR,
     DATE,
     DOUBLE,
+    INET,
     INTEGER,
     INTEGERS,
     INTERVAL,
@@ -429,7 +430,20 @@ _BITS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 _SPREADS: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
 _EXTREMES: Final = (
     *INTEGERS,
-    *(NUMERIC, REAL, DOUBLE, TEXT, CHAR, DATE, TIME, TIMETZ, TIMESTAMP, TIMESTAMPTZ, INTERVAL),
+    *(
+        NUMERIC,
+        REAL,
+        DOUBLE,
+        TEXT,
+        CHAR,
+        DATE,
+        TIME,
+        TIMETZ,
+        TIMESTAMP,
+        TIMESTAMPTZ,
+        INTERVAL,
+        INET,
+    ),
 )
 _TABLE: Final = (
     _sum(SMALLINT, BIGINT),

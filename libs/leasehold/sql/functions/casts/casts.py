@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.budget import charge_each
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange
+from leasehold.sql.functions import networks
 from leasehold.sql.functions.casts import catalog_casts
 from leasehold.sql.functions.dates.times import ASSIGNED, CASTS, STABLE_CASTS, ZONED_CASTS
 from leasehold.sql.functions.function import (
@@ -182,7 +183,7 @@ def _allowed(source: Type, target: Type, context: Context) -> bool:
         return True
     if source.name in ("timestamp", "timestamptz") and names <= _DATETIMES:
         return True
-    if (source.name, target.name) in ASSIGNED or names == {"json", "jsonb"}:
+    if (source.name, target.name) in ASSIGNED or names in ({"json", "jsonb"}, {"inet", "cidr"}):
         return True
     return context == "explicit"
 
@@ -207,6 +208,8 @@ def _changed(source: Type, target: Type) -> Convert | None:
     if source.name == "jsonb" and target.name != "json":
         return _of_json(target)
     pair = (source.name, target.name)
+    if pair in networks.CASTS:
+        return networks.CASTS[pair]
     return _OTHERS.get(pair) or CASTS.get(pair) or ZONED_CASTS.get(pair) or STABLE_CASTS.get(pair)
 
 

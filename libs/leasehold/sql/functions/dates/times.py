@@ -25,7 +25,7 @@ from leasehold.sql.functions.function import (
 from leasehold.values.dates import DAY_US
 from leasehold.values.interval import Span, span_of, stored_form, text_of
 from leasehold.values.text_io import double_text
-from leasehold.values.time_text import zoned_of_moment
+from leasehold.values.time_text import zoned_of_timestamp
 from leasehold.values.time_zone import in_range, local_of, offset_at, zone_at, zone_of_word
 from leasehold.values.times import SECOND_US, ZonedTime, zoned_of
 from leasehold.values.times import stored_form as stored_zoned
@@ -54,11 +54,11 @@ def _between(left: int, right: int) -> str:
     return stored_form(Span(0, 0, left - right))
 
 
-def _moment(day: int, value: int) -> int:
+def _timestamp(day: int, value: int) -> int:
     return in_range(day * DAY_US + value)
 
 
-def _zoned_moment(day: int, value: int) -> int:
+def _zoned_timestamp(day: int, value: int) -> int:
     microseconds, west_s = zoned_of(value)
     return in_range(day * DAY_US + microseconds + west_s * SECOND_US)
 
@@ -80,7 +80,7 @@ def _local_now(context: CommitContext) -> int:
 
 
 def _now(context: CommitContext) -> int:
-    return zoned_of_moment(context.now_us, zone_at(context))
+    return zoned_of_timestamp(context.now_us, zone_at(context))
 
 
 def _shifted(value: int, west_s: int) -> int:
@@ -121,7 +121,7 @@ CASTS: Final[Mapping[tuple[str, str], Convert]] = {
 }
 ZONED_CASTS: Final[Mapping[tuple[str, str], Convert]] = {
     ("timestamptz", "time"): lambda zone, value: local_of(value, zone) % DAY_US,
-    ("timestamptz", "timetz"): lambda zone, value: zoned_of_moment(value, zone),
+    ("timestamptz", "timetz"): lambda zone, value: zoned_of_timestamp(value, zone),
 }
 """Those that take the session's time zone, too."""
 STABLE_CASTS: Final[Mapping[tuple[str, str], Convert]] = {("time", "timetz"): _with_offset_of_now}
@@ -163,10 +163,10 @@ OPERATORS: Final[tuple[Function, ...]] = (
     Function("+", (TIMETZ, INTERVAL), TIMETZ, _zoned_plus),
     Function("+", (INTERVAL, TIMETZ), TIMETZ, lambda span, value: _zoned_plus(value, span)),
     Function("-", (TIMETZ, INTERVAL), TIMETZ, _zoned_minus),
-    Function("+", (DATE, TIME), TIMESTAMP, _moment),
-    Function("+", (TIME, DATE), TIMESTAMP, lambda value, day: _moment(day, value)),
-    Function("+", (DATE, TIMETZ), TIMESTAMPTZ, _zoned_moment),
-    Function("+", (TIMETZ, DATE), TIMESTAMPTZ, lambda value, day: _zoned_moment(day, value)),
+    Function("+", (DATE, TIME), TIMESTAMP, _timestamp),
+    Function("+", (TIME, DATE), TIMESTAMP, lambda value, day: _timestamp(day, value)),
+    Function("+", (DATE, TIMETZ), TIMESTAMPTZ, _zoned_timestamp),
+    Function("+", (TIMETZ, DATE), TIMESTAMPTZ, lambda value, day: _zoned_timestamp(day, value)),
 )
 FUNCTIONS: Final[tuple[Function, ...]] = (
     make_over_doubles("make_time", (INTEGER, INTEGER, DOUBLE), TIME, _make_time),
