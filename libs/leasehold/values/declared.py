@@ -1,5 +1,5 @@
-"""Declares each SQL type once: its names, PostgreSQL's numbers for it, how its values are compared
-and cast, and since which release a column may have it.
+"""Declares each SQL type once: its names, PostgreSQL's numbers for it, how it is compared and cast,
+and since which release a column may have it.
 
 A type is a line of DECLARED. What is done with its values has a line of its own in `storage.py`
 (Python and JSON), `text_io.py` (text) and `pgwire/values` (binary); a test holds these to the lines

@@ -75,7 +75,7 @@ def test_a_type_waits_until_every_process_knows_it(sql: str) -> None:
     made = changes(table())
     assert made.decide(ChangeRequest(b"r", sql=sql), Now(1, 1)).writes
     made = changes(table())
-    made.all_know = lambda what, now_ns: what < COLUMN_TYPES  # type: ignore[misc]
+    made.all_know = lambda what, now_ns: what < COLUMN_TYPES
     with pytest.raises(FeatureNotSupported, match="earlier release"):
         made.decide(ChangeRequest(b"r", sql=sql), Now(1, 1))
     plain = "ALTER TABLE t ADD COLUMN \"real\" text DEFAULT 'as real'"

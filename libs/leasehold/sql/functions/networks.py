@@ -128,7 +128,6 @@ CASTS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
 }
 FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("host", (INET,), TEXT, lambda stored: host_text(address_of(stored))),
-    Function("text", (INET,), TEXT, lambda stored: text_of(stored, whole=True)),
     Function("family", (INET,), INTEGER, lambda stored: address_of(stored).family),
     Function("masklen", (INET,), INTEGER, lambda stored: address_of(stored).length),
     Function("network", (INET,), CIDR, _network),
