@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, CommitContext, Derived, Index, Lock, Missing
 from leasehold.catalog.states import State
+from leasehold.values.arrays import stored_form as stored_array
 from leasehold.values.doubles import NAN
 from leasehold.values.interval import Span
 from leasehold.values.interval import stored_form as stored_span
@@ -20,7 +21,7 @@ from leasehold.values.networks import stored_form as stored_address
 from leasehold.values.storage import to_storage
 from leasehold.values.times import ZonedTime
 from leasehold.values.times import stored_form as stored_time
-from leasehold.values.types import INTEGER_BITS, KNOWN, Type, parse_type
+from leasehold.values.types import INTEGER_BITS, KNOWN, Type, array_of, element_of, parse_type
 
 TIMES: Final = ("timestamp", "timestamptz")
 FOLLOWED: Final = (
@@ -55,6 +56,7 @@ TYPES: Final = st.one_of(
     st.builds(Type, st.just("varchar"), st.integers(1, 9)),
     st.builds(Type, st.just("char"), st.integers(1, 9)),
     st.builds(lambda p, s: Type("numeric", None, p + s, s), st.integers(1, 40), st.integers(0, 9)),
+    st.builds(array_of, st.sampled_from([parse_type(name) for name in KNOWN])),
 )
 
 
@@ -64,6 +66,9 @@ def stored_numeric(kind: Type, number: Decimal) -> str:
 
 def storage_values(kind: Type) -> st.SearchStrategy[Any]:
     """Storage values that a column of this type may hold, NULL apart."""
+    element = element_of(kind)
+    if element is not None:
+        return st.lists(st.none() | storage_values(element), max_size=3).map(stored_array)
     if kind.name in INTEGER_BITS:
         limit = 1 << INTEGER_BITS[kind.name] - 1
         return st.integers(-limit, limit - 1)
