@@ -39,7 +39,7 @@ class TypeGroup:
         return hash(self._names)
 
 
-STRING: Final = TypeGroup("text", "varchar", "char", "uuid", "json", "jsonb")
+STRING: Final = TypeGroup("text", "varchar", "char", "uuid", "inet", "cidr", "json", "jsonb")
 BINARY: Final = TypeGroup("bytea")
 NUMBER: Final = TypeGroup("smallint", "integer", "bigint", "numeric", "real", "double precision")
 DATETIME: Final = TypeGroup("date", "time", "timetz", "timestamp", "timestamptz", "interval")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import struct
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -66,6 +67,17 @@ def _next(number: float, *, up: bool) -> float:
         bits += 1 if up == (number > 0) else -1
     made: float = _SINGLE.unpack(_BITS.pack(bits))[0]
     return made
+
+
+def fewest_digits(number: float) -> float:
+    """Return the double of the fewest digits, each the nearest, that is read as this finite
+    real."""
+    for digits in range(1, _DIGITS_MAX):
+        short = float(f"{number:.{digits}g}")
+        with suppress(OutOfRange):
+            if single_of(short) == number:
+                return short
+    return float(f"{number:.{_DIGITS_MAX}g}")
 
 
 def shortest_single(number: float) -> str:

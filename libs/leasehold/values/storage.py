@@ -37,7 +37,7 @@ from leasehold.values import (
     numeric,
     times,
 )
-from leasehold.values.singles import shortest_single, single_of, single_of_exact
+from leasehold.values.singles import fewest_digits, single_of, single_of_exact
 from leasehold.values.time_text import time_of_text, zoned_time_of_text
 from leasehold.values.types import INTEGER_BITS, TEXT_BYTES_MAX, Type, element_of
 
@@ -375,7 +375,7 @@ def to_json(kind: Type, value: Any) -> Any:
         return [to_json(element, each) for each in arrays.elements_of(value)]
     decoded = plain_form(from_storage(kind, value))
     if kind.name == "real" and decoded is not None and math.isfinite(decoded) and decoded:
-        return float(shortest_single(decoded))  # 0.1, not the double that is the real next to it
+        return fewest_digits(decoded)  # 0.1, not the double that is the real next to it
     if isinstance(decoded, float) and not math.isfinite(decoded):
         return "NaN" if math.isnan(decoded) else "Infinity" if decoded > 0 else "-Infinity"
     return decoded
