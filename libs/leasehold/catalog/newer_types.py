@@ -29,9 +29,8 @@ _CAST: Final = re.compile(
     r"(?:::\s*+|\bas\s++)\"?(?P<cast>[a-z_][a-z0-9_ ]*+)(?:\([0-9, ]*+\))?[ ]*+(?P<bound>\[)?",
     re.IGNORECASE | re.ASCII,
 )
-_CONSTANT: Final = re.compile(
-    r"\b(?P<quoted>[a-z][a-z0-9]*+) ?(?:\([0-9]\) ?)?'", re.IGNORECASE | re.ASCII
-)
+_NOT_IN_WORDS: Final = re.compile(r"[^a-z0-9_]")
+_LOOKED_AT: Final = 40  # characters before a quote: more than any type's name and its digits
 _NO_EXPRESSIONS: Final = frozenset(
     {"sql", "table", "name", "alias", "subject", "error", "verdict", "default", "missing", "kind"}
 )
@@ -66,5 +65,8 @@ def _types_named(expression: str) -> Iterator[str]:
     for found in _CAST.finditer(expression):
         words = found["cast"].lower().split()
         yield ARRAY if found["bound"] or words[1:2] == ["array"] else words[0]
-    for found in _CONSTANT.finditer(expression):
-        yield found["quoted"].lower()
+    for piece in expression.split("'")[:-1]:
+        before = piece[-_LOOKED_AT:].rstrip().lower()
+        if before.endswith(")"):  # time(3) '10:20'
+            before = before.rpartition("(")[0].rstrip()
+        yield _NOT_IN_WORDS.split(before)[-1]

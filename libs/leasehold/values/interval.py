@@ -46,13 +46,13 @@ def span_of(stored: str) -> Span:
     return Span(int(months), int(days), int(microseconds))
 
 
-def is_stored_form(value: str) -> bool:
-    """Whether a text is a storage value."""
-    parts = value.split(" ")
+def is_stored_form(value: object) -> bool:
+    """Whether a value is a storage value."""
+    parts = value.split(" ") if isinstance(value, str) else []
     if len(parts) != 4 or not all(map(_WHOLE.fullmatch, parts)):
         return False
     try:
-        return stored_form(span_of(value)) == value
+        return stored_form(Span(*map(int, parts[1:]))) == value
     except MomentOutOfRange:
         return False
 

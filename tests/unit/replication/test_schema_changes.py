@@ -68,6 +68,9 @@ def test_no_row_is_touched_once_every_process_knows_how(action: str) -> None:
         "ALTER TABLE t ADD CHECK (a::real > 1)",
         "ALTER TABLE t ADD CHECK (CAST(a AS float4) > 1)",
         "ALTER TABLE t ADD CHECK (a > real '1')",
+        "ALTER TABLE t ADD CHECK (time(3) '10:20' > '09:00' or a > 1)",
+        "ALTER TABLE t ADD CHECK (cardinality('{1}'::int[]) > a)",
+        "ALTER TABLE t ADD COLUMN c int[]",
         "CREATE INDEX i ON t ((a::float4))",
     ],
 )

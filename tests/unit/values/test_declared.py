@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import apsw
 import pytest
 
-from leasehold.adapters.sqlite.checking.value_forms import wrong_value
+from leasehold.adapters.sqlite.checking.value_forms import install_form_check, wrong_value
 from leasehold.catalog.definitions import format_type
 from leasehold.catalog.elements import Column
 from leasehold.events.avro_schema import avro_type
@@ -22,7 +23,7 @@ from leasehold.values.oids import oid_of, type_of_oid
 from leasehold.values.storage import from_storage, to_json, to_storage
 from leasehold.values.text_io import from_text, shown_text
 from leasehold.values.time_zone import UTC
-from leasehold.values.types import KNOWN, Type, array_of, is_column_type, parse_type
+from leasehold.values.types import KNOWN, Type, array_of, element_of, is_column_type, parse_type
 
 TEXTS: Final[dict[str, str]] = {
     **dict.fromkeys(("smallint", "integer", "bigint"), "7"),
@@ -81,6 +82,35 @@ def test_a_client_gives_what_it_gets(name: str, form: int) -> None:
     for made, value in ((kind, stored), (array_of(kind), many)):
         sent = make_encoder(made, form, UTC)(value)
         assert make_decoder(made, form, UTC)(sent[4:]) == value
+
+
+WRONG: Final[dict[str, tuple[Any, ...]]] = {
+    "real": ("x", 1, b""),
+    "time": (-1, 86_400_000_001, "10:20", 1.5),
+    "timetz": ("x", 1.5),
+    "interval": ("1 mon", "0 0 0 1", 5, "00000000000000000000000 0 0 0"),
+    "inet": ("10.1.2.3", "40a0102032", 5),
+    "cidr": ("10.0.0.0/8", "40a000000080a010203"),
+    "json": ('{"a"}', "", 5),
+    "integer[]": ("[1,x]", "{1,2}", '["a"]', "[1.5]", "[[1]]", 5),
+    "time[]": ("[-1]", '["10:20"]'),
+    "varchar(2)[]": ('["abc"]', "[1]"),
+    "bytea[]": ('["a"]', '[{"\\\\x":"f"}]'),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_check_finds_what_is_no_value_of_the_type(name: str) -> None:
+    kind = parse_type(name)
+    connection = apsw.Connection(":memory:")
+    install_form_check(connection, kind)
+    wrong = f"SELECT {wrong_value(Column(1, 'c', kind), '?1')}"
+    element = element_of(kind)
+    right = value_of(kind) if element is None else to_storage(kind)([None])
+    assert connection.execute(wrong, (right,)).get == 0
+    assert connection.execute(wrong, (None,)).get == 0
+    for value in WRONG[name]:
+        assert connection.execute(wrong, (value,)).get == 1, value
 
 
 def test_every_number_is_given_once() -> None:

@@ -11,6 +11,7 @@ import apsw
 from leasehold.catalog.elements import Column
 from leasehold.model.errors import Refused
 from leasehold.values import interval, json_text, jsonb, networks, numeric
+from leasehold.values.dates import DAY_US
 from leasehold.values.doubles import NAN
 from leasehold.values.storage import from_storage, to_storage
 from leasehold.values.types import FLOATS, INTEGER_BITS, TIMED, Type, element_of
@@ -35,7 +36,9 @@ def wrong_value(column: Column, name: str) -> str:
         right = f"typeof({name}) = 'integer' AND {name} BETWEEN {-limit} AND {limit - 1}"
     elif kind.name == "boolean":
         right = f"typeof({name}) = 'integer' AND {name} IN (0, 1)"
-    elif kind.name in ("date", "time", "timetz", "timestamp", "timestamptz"):
+    elif kind.name == "time":
+        right = f"typeof({name}) = 'integer' AND {name} BETWEEN 0 AND {DAY_US}"
+    elif kind.name in ("date", "timetz", "timestamp", "timestamptz"):
         right = f"typeof({name}) = 'integer'"
     elif kind.name in FLOATS:
         right = f"typeof({name}) = 'real' OR {name} = '{NAN}'"
