@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from infra.reference.markdown import code, table
 from leasehold.sql.binding.aggregates import WINDOWS
-from leasehold.sql.functions import not_supported, polymorphic, registry
+from leasehold.sql.functions import networks, not_supported, polymorphic, registry
 from leasehold.sql.functions.aggregates.aggregates import AGGREGATE_NAMES
 from leasehold.sql.functions.arrays import array, set_returning
-from leasehold.sql.functions.dates import arithmetic, fields, timestamps
+from leasehold.sql.functions.dates import arithmetic, fields, times, timestamps
 from leasehold.sql.functions.function import Function
 from leasehold.sql.functions.jsonb import functions as jsonb
+from leasehold.sql.functions.jsonb import json_functions
 from leasehold.sql.functions.numbers import mathematics
 from leasehold.sql.functions.system import catalog, node, rights, sequence, session
 from leasehold.sql.functions.texts import bytea, like, regexp, text
@@ -23,8 +24,9 @@ GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("Text", (text, polymorphic)),
     ("Patterns and regular expressions", (like, regexp)),
     ("Bytes, digests and UUIDs", (bytea,)),
-    ("Dates and times", (timestamps, arithmetic, fields)),
-    ("jsonb", (jsonb,)),
+    ("Dates and times", (timestamps, arithmetic, fields, times)),
+    ("json and jsonb", (jsonb, json_functions)),
+    ("Network addresses", (networks,)),
     ("Arrays", (array,)),
     ("In FROM: functions that give rows", (set_returning,)),
     ("Sequences", (sequence,)),

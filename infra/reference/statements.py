@@ -71,7 +71,7 @@ REFUSED: Final = (
     "CREATE TABLE t AS SELECT 1",
     "CREATE TABLE t (id integer) PARTITION BY RANGE (id)",
     "CREATE TABLE t (id integer, half integer GENERATED ALWAYS AS (id / 2) VIRTUAL)",
-    "CREATE TABLE t (id integer, tags text[])",
+    "CREATE TABLE t (id integer, price money)",
     "CREATE VIEW v AS SELECT 1",
     "ALTER TABLE flights SET SCHEMA s",
     "ALTER TABLE flights ADD EXCLUDE (gate WITH =)",

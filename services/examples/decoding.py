@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from ipaddress import IPv4Interface, IPv6Interface
 from typing import Any, Final, NamedTuple
 
 import msgpack
@@ -56,16 +60,84 @@ def double_json(stored: float | str) -> float | str:
     return "Infinity" if stored > 0 else "-Infinity"
 
 
+def real_json(stored: float | str) -> float | str:
+    """A number of the fewest digits that are this one of 24 bits: 0.1 has the double next to it."""
+    if isinstance(stored, str) or not math.isfinite(stored):
+        return double_json(stored)
+    for digits in range(1, 10):
+        short = float(f"{stored:.{digits}g}")
+        with suppress(OverflowError):
+            if struct.unpack("<f", struct.pack("<f", short))[0] == stored:
+                return short
+    return stored
+
+
+def time_text(microseconds: int) -> str:
+    """HH:MM:SS and, where there are any, six digits behind; a day's end is 24:00:00."""
+    seconds, fraction = divmod(microseconds, 1_000_000)
+    minutes, second = divmod(seconds, 60)
+    behind = f".{fraction:06}" if fraction else ""
+    return f"{minutes // 60:02}:{minutes % 60:02}:{second:02}{behind}"
+
+
+def zoned_time_text(stored: int) -> str:
+    """The same with the offset: on the wire the time in UTC stands before the seconds west."""
+    utc, west_s = divmod(stored, 1 << 18)
+    west_s -= 1 << 17
+    shown = time_text(utc - west_s * 1_000_000)
+    hours, rest = divmod(abs(west_s), 3_600)
+    minutes, seconds = divmod(rest, 60)
+    offset = f"{'-' if west_s > 0 else '+'}{hours:02}"
+    if minutes or seconds or shown != "24:00:00":
+        offset += f":{minutes:02}"
+    return shown + offset + (f":{seconds:02}" if seconds else "")
+
+
+def address_text(stored: str, *, network: bool = False) -> str:
+    """An address, and the length of its mask where that is not all of it, or of a network; both
+    stand behind what orders addresses."""
+    digits = 8 if stored[0] == "4" else 32
+    parts = int(stored[-digits:], 16), int(stored[1 + digits : 3 + digits], 16)
+    address = IPv4Interface(parts) if stored[0] == "4" else IPv6Interface(parts)
+    whole = parts[1] == address.max_prefixlen and not network
+    return str(address.ip if whole else address)
+
+
+def interval_text(stored: str) -> str:
+    """PostgreSQL's text of months, days and microseconds, which stand behind what orders them."""
+    months, days, microseconds = map(int, stored.split(" ")[1:])
+    sign = -1 if months < 0 else 1
+    years, months = sign * (abs(months) // 12), sign * (abs(months) % 12)
+    words: list[str] = []
+    minus = False  # behind a part below 0 a positive one says its sign
+    for number, unit in ((years, "year"), (months, "mon"), (days, "day")):
+        if number:
+            plus = "+" if minus and number > 0 else ""
+            words.append(f"{plus}{number} {unit}{'' if number == 1 else 's'}")
+            minus = number < 0
+    if microseconds or not words:
+        sign_text = "-" if microseconds < 0 else "+" if minus else ""
+        shown = time_text(abs(microseconds))
+        words.append(sign_text + (shown.rstrip("0") if "." in shown else shown))
+    return " ".join(words)
+
+
 _FROM_STORAGE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "boolean": bool,
     "bytea": lambda data: "\\x" + data.hex(),
     "date": lambda days: (date(1970, 1, 1) + timedelta(days=days)).isoformat(),
     "timestamp": lambda us: (_EPOCH + timedelta(microseconds=us)).replace(tzinfo=None).isoformat(),
     "timestamptz": lambda us: (_EPOCH + timedelta(microseconds=us)).isoformat(),
+    "real": real_json,
     "double precision": double_json,
+    "time": time_text,
+    "timetz": zoned_time_text,
+    "interval": interval_text,
+    "inet": address_text,
+    "cidr": partial(address_text, network=True),
     "numeric": numeric_text,
 }
-"""Of every other type the value on the wire is the value."""
+"""Of every other type but arrays the value on the wire is the value."""
 
 
 class RowRecord(NamedTuple):
@@ -73,6 +145,18 @@ class RowRecord(NamedTuple):
 
     key: bytes
     value: bytes | None
+
+
+def _decoded(column: Mapping[str, Any], value: Any) -> Any:
+    kind = column["type"]
+    if kind.endswith("[]"):  # JSON of its elements, of which bytes are an object with hex digits
+        of_element = {**column, "type": kind[:-2]}
+        elements = json.loads(value, object_hook=lambda pairs: bytes.fromhex(pairs["\\x"]))
+        return [None if each is None else _decoded(of_element, each) for each in elements]
+    if kind == "char":
+        return value.ljust(column["length"])  # stored without the blanks that fill it
+    of_type = _FROM_STORAGE.get(kind)
+    return value if of_type is None else of_type(value)
 
 
 def decode_row(event: Event, key: list[Any], values: Mapping[int, Any]) -> dict[str, Any]:
@@ -84,12 +168,7 @@ def decode_row(event: Event, key: list[Any], values: Mapping[int, Any]) -> dict[
         shown = column["state"] == "public" and not column.get("hidden")
         if column["kind"] == "column" and shown:
             value = pairs.get(column["id"])
-            of_type = _FROM_STORAGE.get(column["type"])
-            if value is not None and of_type is not None:
-                value = of_type(value)
-            if value is not None and column["type"] == "char":
-                value = value.ljust(column["length"])  # stored without the blanks that fill it
-            row[column["name"]] = value
+            row[column["name"]] = None if value is None else _decoded(column, value)
     return row
 
 

@@ -9,33 +9,15 @@ from typing import Any, Final
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import EXPRESSION, Check, Column, ForeignKey, Index, OnChange
-from leasehold.values.oids import VARIABLE, WireType, oid_of, size_of, type_of_oid
+from leasehold.values.declared import BY_NAME, DECLARED, NUMBERS, VARIABLE, Modifier
+from leasehold.values.oids import WireType, oid_of, size_of, type_of_oid
 from leasehold.values.text_io import to_text
-from leasehold.values.types import TIMESTAMPS, Type, element_of
+from leasehold.values.types import TIMED, Type, element_of
 
-WRITTEN: Final[Mapping[str, str]] = {
-    "varchar": "character varying",
-    "char": "character",
-    "timestamp": "timestamp without time zone",
-    "timestamptz": "timestamp with time zone",
-}
+WRITTEN: Final[Mapping[str, str]] = {each.name: each.written for each in DECLARED if each.written}
 """Types that PostgreSQL writes in words of its own."""
-PG_NAMES: Final[Mapping[str, str]] = {
-    "boolean": "bool",
-    '"char"': "char",
-    "bigint": "int8",
-    "smallint": "int2",
-    "integer": "int4",
-    "double precision": "float8",
-    "char": "bpchar",
-}
+PG_NAMES: Final[Mapping[str, str]] = {each.name: each.pg_name for each in DECLARED if each.pg_name}
 """typname of types that are called otherwise here."""
-_ALIGNMENTS: Final = {
-    **dict.fromkeys(("boolean", "uuid", "name", '"char"'), "c"),
-    "smallint": "s",
-    **dict.fromkeys(("bigint", "double precision", "timestamp", "timestamptz", "interval"), "d"),
-    **dict.fromkeys((f"{name}[]" for name in ("bigint", "double precision")), "d"),
-}
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_$]*")
 _ALONE: Final = re.compile(
     r"""-?[0-9.]+ | case\ .*\ end
@@ -43,7 +25,6 @@ _ALONE: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """A constant, a column, a call, any of them with a cast; CASE."""
-_NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "numeric", "double precision"})
 _PLAIN_NUMBER: Final = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
 _PARENTHESES: Final = re.compile(
     r"""[()]|[eE]'(?:[^'\\]|\\.|'')*+'|'(?:[^']|'')*+'|"(?:[^"]|"")*+\""""
@@ -51,7 +32,9 @@ _PARENTHESES: Final = re.compile(
 """One, or a text or a name in quotes."""
 _INT4: Final = 1 << 31
 _INT8: Final = 1 << 63
-_WORDS: Final = frozenset({"current_timestamp", "current_date", "localtimestamp"})
+_WORDS: Final = frozenset(
+    {"current_timestamp", "current_date", "localtimestamp", "localtime", "current_time"}
+)
 _RESERVED: Final = frozenset(
     {
         *("all", "and", "any", "array", "as", "asc", "both", "case", "cast", "check", "collate"),
@@ -90,6 +73,13 @@ def format_type(oid: int | None, modifier: int | None) -> str | None:
     return _with_modifier(kind.name, modifier)
 
 
+def type_name(kind: WireType) -> str:
+    """Return typname of a type, _int4 of an array."""
+    element = element_of(kind)
+    name = (element or kind).name
+    return f"{'_' if element else ''}{PG_NAMES.get(name, name)}"
+
+
 def is_type(oid: int) -> bool:
     return type_of_oid(oid) is not None
 
@@ -98,11 +88,14 @@ def storage_of(kind: WireType) -> str:
     """Return what PostgreSQL would do with long values: p plain, m main, x extended."""
     if size_of(kind) != VARIABLE:
         return "p"
-    return "m" if kind.name == "numeric" else "x"
+    return "m" if kind.name in ("numeric", "inet", "cidr") else "x"
 
 
 def alignment_of(kind: WireType) -> str:
-    return _ALIGNMENTS.get(kind.name, "i")
+    if kind.name in BY_NAME:
+        return BY_NAME[kind.name].alignment
+    element = BY_NAME[kind.name.removesuffix("[]")]
+    return "d" if element.alignment == "d" else "i"
 
 
 def type_text(kind: WireType) -> str:
@@ -131,7 +124,7 @@ def literal(kind: Type, value: Any) -> str:
     """Return a constant as PostgreSQL shows one that was said as plainly as can be: a number that
     it would read as an integer or a numeric is of that type, whatever the column's is."""
     text = to_text(kind, value)
-    if kind.name in _NUMBERS and _PLAIN_NUMBER.fullmatch(text):
+    if kind.name in NUMBERS and _PLAIN_NUMBER.fullmatch(text):
         whole = "." not in text
         if whole and -_INT4 <= int(text) < _INT4:
             kind = Type("integer")
@@ -264,13 +257,14 @@ def _expression(text: str) -> str:
 
 def _with_modifier(name: str, modifier: int | None) -> str:
     written = WRITTEN.get(name, name)
-    if name in TIMESTAMPS and modifier is not None and modifier >= 0:
-        first, rest = written.split(" ", 1)
-        return f"{first}({modifier}) {rest}"
+    if name in TIMED and modifier is not None and modifier >= 0:
+        modifier &= 0xFFFF  # above that stand an interval's fields
+        first, *rest = written.split(" ", 1)
+        return " ".join((f"{first}({modifier})", *rest))
     if modifier is None or modifier < _HEADER:
         return written
     size = modifier - _HEADER
     if name == "numeric":
         scale = ((size & 0x7FF) ^ 1024) - 1024
         return f"{written}({size >> 16},{scale})"
-    return f"{written}({size})" if name in ("varchar", "char") else written
+    return f"{written}({size})" if BY_NAME[name].modifier is Modifier.CHARACTERS else written

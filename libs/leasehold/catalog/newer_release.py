@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
 from leasehold.model.errors import LogStopped
-from leasehold.values.types import KNOWN
+from leasehold.values.types import is_column_type
 
 
 class Written(Protocol):
@@ -67,7 +67,7 @@ def _not_in_mapping(said: Mapping[Any, Any], again: Mapping[Any, Any]) -> str:
 def _unknown_type(body: Mapping[str, Any]) -> str:
     """Return the type of a column that this release does not know; "" for none."""
     types = (column["type"] for column in body.get("columns", ()))
-    return next((str(name) for name in types if name not in KNOWN), "")
+    return next((str(name) for name in types if not is_column_type(str(name))), "")
 
 
 def _newer(body: Any, what: str, why: str) -> LogStopped:

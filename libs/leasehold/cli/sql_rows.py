@@ -16,10 +16,10 @@ from leasehold.cli.terminal_text import (
     escape_control_in_lines,
 )
 from leasehold.pgwire.messages.backend import Field
-from leasehold.values.oids import TYPE_OIDS
+from leasehold.values.declared import BY_NAME, NUMBERS
 
-_OIDS: Final = {numbers.oid: name for name, numbers in TYPE_OIDS.items()}
-_NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "double precision", "numeric", "oid"})
+_OIDS: Final = {numbers.oid: name for name, numbers in BY_NAME.items()}
+_NUMBERS: Final = NUMBERS | {"oid"}
 
 
 class Rows(Protocol):
@@ -124,6 +124,7 @@ _JSON: Final[Mapping[str, Callable[[str], Any]]] = {
     "integer": int,
     "bigint": int,
     "oid": int,
+    "real": _double,
     "double precision": _double,
     "json": json.loads,
     "jsonb": json.loads,

@@ -39,9 +39,9 @@ class TypeGroup:
         return hash(self._names)
 
 
-STRING: Final = TypeGroup("text", "varchar", "char", "uuid", "jsonb")
+STRING: Final = TypeGroup("text", "varchar", "char", "uuid", "inet", "cidr", "json", "jsonb")
 BINARY: Final = TypeGroup("bytea")
-NUMBER: Final = TypeGroup("smallint", "integer", "bigint", "numeric", "double precision")
-DATETIME: Final = TypeGroup("date", "timestamp", "timestamptz", "interval")
+NUMBER: Final = TypeGroup("smallint", "integer", "bigint", "numeric", "real", "double precision")
+DATETIME: Final = TypeGroup("date", "time", "timetz", "timestamp", "timestamptz", "interval")
 ROWID: Final = TypeGroup()
 """There are none: rows are known by their primary keys."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import time
 from decimal import Decimal
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from math import isfinite
 from typing import Any, Final
 
@@ -17,15 +19,17 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.events.version_diff import column_words
 from leasehold.rows.defaults import default_of_old_rows
+from leasehold.values.arrays import elements_of
 from leasehold.values.doubles import number_of
 from leasehold.values.numeric import EXACT, decimal_of
-from leasehold.values.storage import from_storage
-from leasehold.values.types import Type
+from leasehold.values.storage import plain_form, to_json
+from leasehold.values.types import FLOATS, Type, element_of
 
 _TYPES: Final[Mapping[str, Any]] = {
     "smallint": "int",
     "integer": "int",
     "bigint": "long",
+    "real": "float",
     "double precision": "double",
     "text": "string",
     "varchar": "string",
@@ -38,7 +42,10 @@ _TYPES: Final[Mapping[str, Any]] = {
     "timestamptz": {"type": "long", "logicalType": "timestamp-micros"},
     "uuid": {"type": "string", "logicalType": "uuid"},
     "jsonb": "string",
+    # As text: Avro has no 24:00:00, no time with an offset, and no months beside days.
+    **dict.fromkeys(("time", "timetz", "interval", "json", "inet", "cidr"), "string"),
 }
+_AS_TEXT: Final = (time, IPv4Address, IPv4Network, IPv6Address, IPv6Network)
 _DECIMALS_MAX: Final = 38
 """Digits that readers of Avro's decimal hold everywhere; a longer numeric is text."""
 _RESERVED: Final = frozenset(
@@ -103,27 +110,40 @@ def avro_schema(descriptor: Descriptor) -> dict[str, Any]:
 def avro_row(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values of a row by column name (`RowEvent.values`) as an Avro library takes them, but
     for numeric, which `avro_numbers` brings to what the schema says."""
-    return {avro_name(name): value for name, value in values.items()}
+    return {avro_name(name): _with_texts(value) for name, value in values.items()}
+
+
+def _with_texts(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(map(_with_texts, value))
+    return plain_form(value) if isinstance(value, _AS_TEXT) else value
 
 
 def avro_numbers(schema: Mapping[str, Any], row: dict[str, Any]) -> dict[str, Any]:
     """Return a row of `avro_row` with each Decimal as the field takes it: itself, or as text where
     the schema has no decimal. NaN has no form as an Avro decimal: ValueError."""
     texts = {field["name"] for field in schema["fields"] if not _is_decimal(field["type"])}
-    made = dict(row)
-    for name, value in row.items():
-        if not isinstance(value, Decimal):
-            continue
-        if name in texts:
-            made[name] = format(value, "f")
-        elif value.is_nan():
-            raise ValueError(f"field {name!r} is NaN, for which an Avro decimal has no form")
-    return made
+    return {name: _number(name, value, name in texts) for name, value in row.items()}
+
+
+def _number(name: str, value: Any, as_text: bool) -> Any:
+    if isinstance(value, list):
+        return [_number(name, each, as_text) for each in value]
+    if not isinstance(value, Decimal):
+        return value
+    if as_text:
+        return format(value, "f")
+    if value.is_nan():
+        raise ValueError(f"field {name!r} is NaN, for which an Avro decimal has no form")
+    return value
 
 
 def _is_decimal(kind: Any) -> bool:
+    """Say whether numbers of a field, or those in its array, are decimals."""
     if isinstance(kind, list):
         return any(map(_is_decimal, kind))
+    if isinstance(kind, dict) and kind.get("type") == "array":
+        return _is_decimal(kind["items"])
     return isinstance(kind, dict) and kind.get("logicalType") == "decimal"
 
 
@@ -158,8 +178,12 @@ def _type_and_default(column: Column) -> dict[str, Any]:
 
 
 def _has_form(kind: Type, value: Any) -> bool:
-    """Say whether a value can stand in a schema, which is JSON."""
-    if kind.name == "double precision":
+    """Say whether a value can stand in a schema, which is JSON; there an element of an array has
+    the first type of its union."""
+    element = element_of(kind)
+    if element is not None:
+        return all(each is not None and _has_form(element, each) for each in elements_of(value))
+    if kind.name in FLOATS:
         return isfinite(number_of(value))
     return _decimal(kind) is None or decimal_of(value).is_finite()
 
@@ -177,6 +201,9 @@ def _numeric_default(kind: Type, value: str) -> str:
 def avro_type(kind: Type) -> Any:
     """Return a type of Avro: numeric(p, s) is a decimal where Avro has one; without p a scale could
     be any: text."""
+    element = element_of(kind)
+    if element is not None:
+        return {"type": "array", "items": [avro_type(element), "null"]}
     if kind.name == "numeric":
         return _decimal(kind) or "string"
     return _TYPES[kind.name]
@@ -192,11 +219,14 @@ def _decimal(kind: Type) -> dict[str, Any] | None:
 def _default(kind: Type, value: Any) -> Any:
     """Return a storage value as Avro writes defaults: the underlying value, bytes as code
     points."""
+    element = element_of(kind)
+    if element is not None:
+        return [_default(element, each) for each in elements_of(value)]
     match kind.name:
         case "numeric":
             return _numeric_default(kind, value)
-        case "char":
-            return from_storage(kind, value)
+        case "char" | "time" | "timetz" | "interval" | "inet" | "cidr":
+            return to_json(kind, value)
         case "boolean":
             return bool(value)
         case "bytea":

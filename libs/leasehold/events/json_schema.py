@@ -13,13 +13,15 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.events.version_diff import column_words
 from leasehold.values.storage import to_json
-from leasehold.values.types import INTEGER_BITS, TIMESTAMPS, Type
+from leasehold.values.types import INTEGER_BITS, TIMED, Type, element_of
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_CLOCK: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?"
+_TIME: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?"
+_CLOCK: Final = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T{_TIME}"
 
 _FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
     # JSON has no number for these three.
+    "real": {"type": ["number", "string"], "pattern": "^(NaN|-?Infinity)$"},
     "double precision": {"type": ["number", "string"], "pattern": "^(NaN|-?Infinity)$"},
     "text": {"type": "string"},
     "varchar": {"type": "string"},
@@ -31,7 +33,13 @@ _FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
     # `date-time` wants an offset, which a timestamp without a zone has not.
     "timestamp": {"type": "string", "pattern": f"^{_CLOCK}$"},
     "timestamptz": {"type": "string", "format": "date-time", "pattern": rf"^{_CLOCK}\+00:00$"},
+    "time": {"type": "string", "pattern": rf"^{_TIME}$"},
+    "timetz": {"type": "string", "pattern": rf"^{_TIME}[+-][0-9]{{2}}(:[0-9]{{2}}){{0,2}}$"},
+    "interval": {"type": "string"},
+    "inet": {"type": "string"},
+    "cidr": {"type": "string"},
     "uuid": {"type": "string", "format": "uuid"},
+    "json": {"type": "string", "contentMediaType": "application/json"},
     # Its text, which is one for each value: numbers keep their digits, a null is not NULL.
     "jsonb": {"type": "string", "contentMediaType": "application/json"},
 }
@@ -67,7 +75,13 @@ def _form(kind: Type) -> dict[str, Any]:
     if kind.name in INTEGER_BITS:
         limit = 1 << INTEGER_BITS[kind.name] - 1
         return {"type": "integer", "minimum": -limit, "maximum": limit - 1}
+    element = element_of(kind)
+    if element is not None:
+        item = _form(element)
+        plain = item["type"]
+        item["type"] = [*([plain] if isinstance(plain, str) else plain), "null"]
+        return {"type": "array", "items": item}
     form = dict(_FORMS[kind.name])
-    if kind.length is not None and kind.name not in TIMESTAMPS:
+    if kind.length is not None and kind.name not in TIMED:
         form["maxLength"] = kind.length
     return form

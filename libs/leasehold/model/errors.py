@@ -182,6 +182,10 @@ class UnknownVersion(Refused, sqlstate="22023"):
     """The request names a descriptor version that does not exist (yet)."""
 
 
+class ZoneOutOfRange(Refused, sqlstate="22009"):
+    """An offset from UTC of sixteen hours or more."""
+
+
 class IntervalOverflow(Refused, sqlstate="22015"):
     """A field of an interval's text has no room."""
 

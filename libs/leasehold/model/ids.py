@@ -25,7 +25,10 @@ COMPUTED_BACKFILLS: Final = 4
 """The same of a master that leaves a column which follows others to nodes and readers of images:
 that each node computes it from its own rows, by ranges of keys, and that images tell nothing of
 it."""
-KNOWN: Final = COMPUTED_BACKFILLS
+COLUMN_TYPES: Final = 5
+"""The same of a master that makes columns of the types `values/declared.py` says it of, and arrays:
+a node of an earlier release would not read such a table."""
+KNOWN: Final = COLUMN_TYPES
 """The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from leasehold.transfer.source_tables import SourceColumn
+from leasehold.values.storage import to_json
+from leasehold.values.text_io import from_text
+from leasehold.values.types import parse_type
 
 
 class OtherType(NamedTuple):
@@ -17,11 +20,6 @@ class OtherType(NamedTuple):
 
 
 _OTHERWISE: Final[Mapping[str, OtherType]] = {
-    # By the text: 0.1 stays 0.1, where a cast gives the double next to the real.
-    "real": OtherType("double precision", ", by its digits", lambda c: f"{c}::text::float8"),
-    "json": OtherType(
-        "jsonb", ": order, blanks and repeated names of objects go", lambda c: f"{c}::jsonb"
-    ),
     "name": OtherType("text", "", lambda c: f"{c}::text"),
     "oid": OtherType("bigint", "", lambda c: f"{c}::bigint"),
     "citext": OtherType("text", ": it compares letter by letter", lambda c: f"{c}::text"),
@@ -44,6 +42,7 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "integer": int,
     "bigint": int,
     "boolean": lambda text: text in ("t", "true"),
+    "real": _number,
     "double precision": _number,
 }
 
@@ -51,4 +50,7 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
 def find_reader(type_name: str) -> Callable[[str], Any] | None:
     """Return what makes a change request's value of PostgreSQL's text form; None: the text is one
     already."""
+    if type_name.endswith("[]"):
+        kind = parse_type(type_name)
+        return lambda text: to_json(kind, from_text(kind, text))
     return _READERS.get(type_name)

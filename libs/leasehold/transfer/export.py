@@ -217,6 +217,7 @@ def _arrow_type(kind: str) -> tuple[Any, Callable[[str], Any] | None]:
         "integer": (pa.int32(), int),
         "bigint": (pa.int64(), int),
         "boolean": (pa.bool_(), lambda text: text == "t"),
+        "real": (pa.float32(), float),
         "double precision": (pa.float64(), float),
         "date": (pa.date32(), date.fromisoformat),
         **dict.fromkeys(("timestamp", "timestamp without time zone"), plain),

@@ -25,9 +25,9 @@ from leasehold.transfer import progress
 from leasehold.transfer.quoting import quote_text
 from leasehold.values.array_text import array_of_text
 from leasehold.values.arrays import elements_of
-from leasehold.values.oids import TYPE_OIDS
+from leasehold.values.declared import BY_NAME
 
-_NAMES: Final = {numbers.oid: name for name, numbers in TYPE_OIDS.items()}
+_NAMES: Final = {numbers.oid: name for name, numbers in BY_NAME.items()}
 _TYPED: Final[Mapping[int, Callable[[str], Any]]] = {
     16: lambda text: text == "t",
     **dict.fromkeys((20, 21, 23, 26), int),

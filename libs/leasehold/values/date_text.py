@@ -11,7 +11,12 @@ from datetime import date
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from leasehold.model.errors import FeatureNotSupported, InvalidMoment, MomentOutOfRange
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidMoment,
+    MomentOutOfRange,
+    ZoneOutOfRange,
+)
 from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, day_of
 from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.time_zone import UTC, at_zone, in_range, zone_of_word
@@ -52,7 +57,7 @@ _ZONE: Final = re.compile(
     r"(?::?(?P<minutes>[0-9]{2}))?(?::(?P<seconds>[0-9]{2}))?|(?P<name>[a-z][a-z0-9_+/-]*))",
     re.IGNORECASE | re.ASCII,
 )
-_NOT_BUILT: Final = frozenset(
+NOT_BUILT: Final = frozenset(
     {"infinity", "-infinity", "+infinity", "now", "today", "tomorrow", "yesterday", "allballs"}
 )
 
@@ -62,7 +67,7 @@ def date_of_text(text: str) -> int:
     (22007), MomentOutOfRange (22008)."""
     if ascii_lower(text.strip(BLANKS)) == "epoch":
         return 0
-    day, _, _ = _read(text, "date")
+    day, _, _, _ = read_parts(text, "date")
     return day
 
 
@@ -72,7 +77,7 @@ def timestamp_of_text(text: str, *, zoned: bool, session: ZoneInfo = UTC) -> int
     kind = "timestamp with time zone" if zoned else "timestamp"
     if ascii_lower(text.strip(BLANKS)) == "epoch":
         return 0
-    day, microseconds, zone = _read(text, kind)
+    day, microseconds, zone, _ = read_parts(text, kind)
     local = day * DAY_US + microseconds
     zone = session if zone is None else zone
     if zoned and isinstance(zone, ZoneInfo):
@@ -87,29 +92,36 @@ def day_in_range(day: int) -> int:
     return day
 
 
-def _read(text: str, kind: str) -> tuple[int, int, ZoneInfo | int | None]:
-    """Return the days, the microseconds of the day, and the zone: its offset in µs, its name, or
-    none."""
+def begins_with_date(text: str) -> bool:
+    return any(pattern.match(text) for pattern in _DATES)
+
+
+def read_parts(text: str, kind: str) -> tuple[int, int, ZoneInfo | int | None, bool]:
+    """Return the days, the microseconds of the day, the zone (its offset in µs, its name, or none),
+    and whether a time was said. Raises InvalidMoment, MomentOutOfRange, FeatureNotSupported."""
     trimmed = text.strip(BLANKS)
     found = next((f for pattern in _DATES if (f := pattern.match(trimmed))), None)
     if found is None:
-        if ascii_lower(trimmed) in _NOT_BUILT:
+        if ascii_lower(trimmed) in NOT_BUILT:
             raise FeatureNotSupported(f"{trimmed!r} as a {kind} is not supported: name the moment")
         raise _invalid(kind, text)
     rest = trimmed[found.end() :]
     microseconds = 0
     clock = _CLOCK.match(rest)
     if clock is not None:
-        microseconds = _clock(clock, kind, text)
+        microseconds = clock_of_parts(clock, text)
         rest = rest[clock.end() :]
-    zone: ZoneInfo | int | None = None
-    spelled = _ZONE.match(rest) if rest else None
-    if spelled is not None:
-        zone = _zone(spelled, text)
-        rest = rest[spelled.end() :]
+    zone, rest = read_zone(rest, text)
     if rest:
         raise _invalid(kind, text)
-    return _day(found, kind, text), microseconds, zone
+    return _day(found, kind, text), microseconds, zone, clock is not None
+
+
+def read_zone(rest: str, text: str) -> tuple[ZoneInfo | int | None, str]:
+    """Return the zone that `rest` of a text begins with, as `read_parts` does, and what stands
+    behind it."""
+    spelled = _ZONE.match(rest) if rest else None
+    return (None, rest) if spelled is None else (_zone(spelled, text), rest[spelled.end() :])
 
 
 def _day(found: re.Match[str], kind: str, text: str) -> int:
@@ -128,7 +140,9 @@ def _day(found: re.Match[str], kind: str, text: str) -> int:
         raise _out_of_range(text) from error
 
 
-def _clock(found: re.Match[str], kind: str, text: str) -> int:
+def clock_of_parts(found: re.Match[str], text: str) -> int:
+    """Return the microseconds of hour, minute, second, fraction and half of the day. Raises
+    MomentOutOfRange."""
     hour, minute = int(found["hour"]), int(found["minute"])
     second = int(found["second"] or 0)
     fraction = round(float("0" + found["fraction"]) * 1_000_000) if found["fraction"] else 0
@@ -159,7 +173,7 @@ def offset_of_text(text: str) -> int | None:
 def _offset(found: re.Match[str], text: str) -> int:
     hours, minutes, seconds = (int(found[part] or 0) for part in ("hours", "minutes", "seconds"))
     if hours > 15 or minutes > 59 or seconds > 59:
-        raise MomentOutOfRange(f'time zone displacement out of range: "{text:.80}"')
+        raise ZoneOutOfRange(f'time zone displacement out of range: "{text:.80}"')
     total = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
     return -total if found["sign"] == "-" else total
 

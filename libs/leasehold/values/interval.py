@@ -1,6 +1,6 @@
 """Spans of time as PostgreSQL's interval: months, days and microseconds, which are not the same.
 
-An interval is a value of expressions alone, no column's. Its storage form is its sort key (all of
+Its storage form is its sort key (all of
 it in microseconds, a month taken as 30 days) and the three parts: '1 month' equals '30 days'.
 """
 
@@ -20,7 +20,8 @@ SECOND_US: Final = 1_000_000
 DAYS_OF_MONTH: Final = 30
 MONTHS_MOST: Final = (1 << 31) - 1
 MICROSECONDS_MOST: Final = (1 << 63) - 1
-_KEY_DIGITS: Final = 23
+KEY_DIGITS: Final = 23
+_WHOLE: Final = re.compile("-?[0-9]{1,23}")
 _KEY_ZERO: Final = 10**22
 
 
@@ -37,7 +38,7 @@ def stored_form(span: Span) -> str:
     if not whole_parts or abs(microseconds) > MICROSECONDS_MOST:
         raise MomentOutOfRange("interval out of range")
     total = (months * DAYS_OF_MONTH + days) * DAY_US + microseconds
-    return f"{total + _KEY_ZERO:0{_KEY_DIGITS}d} {months} {days} {microseconds}"
+    return f"{total + _KEY_ZERO:0{KEY_DIGITS}d} {months} {days} {microseconds}"
 
 
 def span_of(stored: str) -> Span:
@@ -45,8 +46,19 @@ def span_of(stored: str) -> Span:
     return Span(int(months), int(days), int(microseconds))
 
 
+def is_stored_form(value: object) -> bool:
+    """Whether a value is a storage value."""
+    parts = value.split(" ") if isinstance(value, str) else []
+    if len(parts) != 4 or not all(map(_WHOLE.fullmatch, parts)):
+        return False
+    try:
+        return stored_form(Span(*map(int, parts[1:]))) == value
+    except MomentOutOfRange:
+        return False
+
+
 def sort_key(stored: str) -> str:
-    return stored[:_KEY_DIGITS]
+    return stored[:KEY_DIGITS]
 
 
 def text_of(stored: str) -> str:
@@ -125,6 +137,7 @@ _ISO_TIME: Final = {"H": "hour", "M": "minute", "S": "second"}
 
 TEXT_CHARACTERS_MAX: Final = 1_000
 """Of an interval's text; PostgreSQL reads 255. Its parts are taken off one by one."""
+_ALL_DIGITS: Final = 6
 FIELDS: Final = ("year", "month", "day", "hour", "minute", "second")
 
 
@@ -140,13 +153,20 @@ def span_of_fields(text: str, first: str, last: str, digits: int | None = None) 
         days = 0
     if last in ("year", "month", "day"):
         microseconds = 0
-    elif last == "second" and digits is not None and digits < 6:
-        step = 10 ** (6 - digits)
-        half = step // 2 if microseconds >= 0 else -(step // 2)
-        microseconds = _parted(microseconds + half, step)[0] * step
+    elif last == "second":
+        return round_span(Span(months, days, microseconds), digits)
     else:
-        microseconds -= _parted(microseconds, _TIMES[last])[1] if last != "second" else 0
+        microseconds -= _parted(microseconds, _TIMES[last])[1]
     return Span(months, days, microseconds)
+
+
+def round_span(span: Span, digits: int | None) -> Span:
+    """Return the span with so many digits of a second, None = all; a half goes away from zero."""
+    if digits is None or digits >= _ALL_DIGITS:
+        return span
+    step = 10 ** (_ALL_DIGITS - digits)
+    half = step // 2 if span.microseconds >= 0 else -(step // 2)
+    return span._replace(microseconds=_parted(span.microseconds + half, step)[0] * step)
 
 
 def span_of_text(text: str, last: str = "second", *, minutes_first: bool = False) -> Span:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
@@ -26,7 +26,19 @@ from leasehold.model.errors import (
     TooLong,
     WrongType,
 )
-from leasehold.values import arrays, dates, doubles, interval, jsonb, numeric
+from leasehold.values import (
+    arrays,
+    dates,
+    doubles,
+    interval,
+    json_text,
+    jsonb,
+    networks,
+    numeric,
+    times,
+)
+from leasehold.values.singles import fewest_digits, single_of, single_of_exact
+from leasehold.values.time_text import time_of_text, zoned_time_of_text
 from leasehold.values.types import INTEGER_BITS, TEXT_BYTES_MAX, Type, element_of
 
 _NOT_FINITE: Final = frozenset({"Infinity", "-Infinity", "NaN"})  # JSON has no numbers for them
@@ -63,14 +75,20 @@ def _converter(kind: Type) -> Converter:
         return _array(kind, element)
     simple: dict[str, Converter] = {
         "double precision": _double,
+        "real": _real,
         "boolean": _boolean,
         "bytea": _bytes,
         "date": _date,
         "timestamp": lambda value: _timestamp(value, kind, zoned=False),
         "timestamptz": lambda value: _timestamp(value, kind, zoned=True),
+        "time": lambda value: _time(value, kind),
+        "timetz": lambda value: _zoned_time(value, kind),
+        "inet": lambda value: _address(value, "inet"),
+        "cidr": lambda value: _address(value, "cidr"),
         "uuid": _uuid,
+        "json": _json,
         "jsonb": _jsonb,
-        "interval": _interval,
+        "interval": lambda value: _interval(value, kind),
     }
     return simple[kind.name]
 
@@ -148,6 +166,23 @@ def _double(value: Any) -> doubles.Stored:
     return doubles.stored_form(number)
 
 
+def _real(value: Any) -> doubles.Stored:
+    if isinstance(value, str) and value in _NOT_FINITE:
+        return doubles.stored_form(float(value))
+    if type(value) not in (float, int, Decimal):
+        raise _wrong(value, "real")
+    if not math.isfinite(value) or isinstance(value, float):
+        return doubles.stored_form(_in_real(float(value), single_of))
+    return _in_real(value, single_of_exact)
+
+
+def _in_real(value: Any, convert: Callable[[Any], float]) -> float:
+    try:
+        return convert(value)
+    except OutOfRange as error:
+        raise OutOfRange(f"{_number_words(value)} is out of range for real") from error
+
+
 def _boolean(value: Any) -> int:
     if type(value) is not bool:
         raise _wrong(value, "boolean")
@@ -198,18 +233,29 @@ def _jsonb(value: Any) -> str:
     return jsonb.stored_form(value) if isinstance(value, str) else jsonb.text_of(value)
 
 
-def _interval(value: Any) -> str:
-    if not isinstance(value, str):
+def _json(value: Any) -> str:
+    """Return the storage value of JSON as `_jsonb` takes it; a text is kept as it is."""
+    return json_text.stored_form(value) if isinstance(value, str) else jsonb.text_of(value)
+
+
+def _interval(value: Any, kind: Type) -> str:
+    if isinstance(value, timedelta):
+        span = interval.Span(0, value.days, value.seconds * 1_000_000 + value.microseconds)
+    elif isinstance(value, str):
+        span = interval.span_of_text(value)
+    else:
         raise _wrong(value, "interval")
-    return interval.stored_form(interval.span_of_text(value))
+    return interval.stored_form(interval.round_span(span, kind.length))
 
 
 def _array(kind: Type, element: Type) -> Converter:
     store = to_storage(element)
 
     def convert(value: Any) -> str:
+        if isinstance(value, str):  # as it comes in a request, which has JSON as its text
+            value = jsonb.value_of(value) if value[:1] == "[" else value
         if not isinstance(value, list | tuple):
-            raise _wrong(value, str(kind))
+            raise _wrong(value, f"{kind} (an array of JSON)")
         if any(isinstance(item, list | tuple) for item in value):
             raise FeatureNotSupported("arrays of more than one dimension are not supported")
         return arrays.stored_form([store(item) for item in value])
@@ -241,6 +287,38 @@ def _timestamp(value: Any, kind: Type, *, zoned: bool) -> int:
     return dates.round_second(dates.microseconds_of(timestamp, zoned=zoned), kind.length)
 
 
+def _time(value: Any, kind: Type) -> int:
+    if isinstance(value, time):
+        microseconds = times.microseconds_of_python(value)
+    elif isinstance(value, str):
+        microseconds = time_of_text(value)
+    else:
+        raise _wrong(value, "time")
+    return times.check_time(times.round_time(microseconds, kind.length))
+
+
+def _zoned_time(value: Any, kind: Type) -> int:
+    if isinstance(value, time):
+        zoned = times.zoned_of_python(value)
+        if zoned is None:
+            raise WrongType("a time without an offset can't be stored as timetz")
+        stored = times.stored_form(zoned)
+    elif isinstance(value, str):
+        stored = zoned_time_of_text(value)
+    else:
+        raise _wrong(value, "timetz")
+    return times.round_zoned(stored, kind.length)
+
+
+def _address(value: Any, kind: str) -> str:
+    if isinstance(value, str):
+        return networks.stored_form(networks.address_of_text(value, kind))
+    address = networks.address_of_python(value)
+    if address is None or (kind == "cidr" and address.number & ~address.mask):
+        raise _wrong(value, kind)
+    return networks.stored_form(address)
+
+
 def _uuid(value: Any) -> str:
     if isinstance(value, UUID):
         return str(value)
@@ -266,7 +344,7 @@ def from_storage(kind: Type, value: Any) -> Any:
             return dates.utc_of(value).replace(tzinfo=None)
         case "timestamptz":
             return dates.utc_of(value)
-        case "double precision":
+        case "double precision" | "real":
             return doubles.number_of(value)
         case "numeric":
             return numeric.decimal_of(value)
@@ -274,6 +352,14 @@ def from_storage(kind: Type, value: Any) -> Any:
             return value.ljust(kind.length or 0)
         case "interval":
             return interval.text_of(value)
+        case "inet":
+            return networks.python_of(value)
+        case "cidr":
+            return networks.python_network_of(value)
+        case "time":
+            return times.python_of(value)
+        case "timetz":
+            return times.python_of_zoned(value)
         case "uuid":
             return UUID(value)
     element = element_of(kind)
@@ -284,7 +370,12 @@ def from_storage(kind: Type, value: Any) -> Any:
 
 def to_json(kind: Type, value: Any) -> Any:
     """Return the JSON form of a storage value, the one that `to_storage` reads back."""
+    element = element_of(kind)
+    if element is not None and value is not None:
+        return [to_json(element, each) for each in arrays.elements_of(value)]
     decoded = plain_form(from_storage(kind, value))
+    if kind.name == "real" and decoded is not None and math.isfinite(decoded) and decoded:
+        return fewest_digits(decoded)  # 0.1, not the double that is the real next to it
     if isinstance(decoded, float) and not math.isfinite(decoded):
         return "NaN" if math.isnan(decoded) else "Infinity" if decoded > 0 else "-Infinity"
     return decoded
@@ -293,10 +384,12 @@ def to_json(kind: Type, value: Any) -> Any:
 def plain_form(value: Any) -> Any:
     """Return the text that stands for a date, a time, a UUID, a Decimal or bytes where there is no
     form for it, as in JSON; any other value is returned as it is."""
-    if isinstance(value, date | datetime):
+    if isinstance(value, date | datetime | time):
         return value.isoformat()
-    if isinstance(value, UUID):
+    if isinstance(value, UUID) or networks.address_of_python(value) is not None:
         return str(value)
     if isinstance(value, Decimal):
         return format(value, "f")
+    if isinstance(value, list):
+        return [plain_form(each) for each in value]
     return "\\x" + value.hex() if isinstance(value, bytes) else value

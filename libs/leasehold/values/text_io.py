@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -18,16 +20,29 @@ from leasehold.values.dates import date_of, round_second, utc_of
 from leasehold.values.doubles import Stored, number_of
 from leasehold.values.doubles import stored_form as stored_double
 from leasehold.values.float_text import shortest
+from leasehold.values.interval import clock_text
 from leasehold.values.interval import text_of as interval_text
 from leasehold.values.letters import BLANKS, ascii_lower
+from leasehold.values.networks import text_of as network_text
 from leasehold.values.numeric import text_of as numeric_text
+from leasehold.values.singles import DIGITS_SURE, shortest_single, single_of, single_of_exact
 from leasehold.values.storage import to_storage
+from leasehold.values.time_text import time_of_text, zoned_time_of_text
 from leasehold.values.time_zone import UTC, local_of, offset_text
-from leasehold.values.types import INTEGER_BITS, TEXT_BYTES_MAX, VECTORS, Type, element_of
+from leasehold.values.times import check_time, round_time, round_zoned, text_of_zoned
+from leasehold.values.types import (
+    FLOATS,
+    INTEGER_BITS,
+    TEXT_BYTES_MAX,
+    VECTORS,
+    Type,
+    element_of,
+)
 
 _TRUE: Final = frozenset({"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"})
 _FALSE: Final = frozenset({"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"})
 _DIGITS_MAX: Final = 400  # no double has more; int() of a longer text would be slow
+_DOUBLE_DIGITS: Final = 15
 _BYTE_WORK: Final = 9
 _SECOND_US: Final = 1_000_000
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -44,7 +59,7 @@ def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
     Raises InvalidText, InvalidArgument, OutOfRange, TooLong, InvalidMoment and MomentOutOfRange.
     """
     name = kind.name
-    if name in ("text", "varchar", "char", "numeric", "jsonb", "interval"):
+    if name in ("text", "varchar", "char", "numeric", "json", "jsonb", "interval", "inet", "cidr"):
         if name == "char" and kind.length is None:
             return to_storage(Type("text"))(text).rstrip(" ")
         return to_storage(kind)(text)
@@ -58,8 +73,8 @@ def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
         if not -(1 << INTEGER_BITS[name] - 1) <= value < 1 << INTEGER_BITS[name] - 1:
             raise OutOfRange(f'value "{text:.80}" is out of range for type {kind}')
         return value
-    if name == "double precision":
-        return _double(trimmed, text)
+    if name in FLOATS:
+        return _float(kind, trimmed, text)
     if name == "boolean":
         word = ascii_lower(trimmed)
         if word not in _TRUE and word not in _FALSE:
@@ -70,6 +85,10 @@ def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
     if name in ("timestamp", "timestamptz"):
         found = timestamp_of_text(text, zoned=name == "timestamptz", session=zone)
         return round_second(found, kind.length)
+    if name == "time":
+        return check_time(round_time(time_of_text(text), kind.length))
+    if name == "timetz":
+        return round_zoned(zoned_time_of_text(text, zone), kind.length)
     if name == "uuid":
         return _uuid(kind, text)
     element = element_of(kind)
@@ -94,16 +113,22 @@ def integer(digits: str) -> int:
     return int(digits)
 
 
-def _double(trimmed: str, text: str) -> Stored:
+def _float(kind: Type, trimmed: str, text: str) -> Stored:
     word = _WORDS.fullmatch(trimmed)
     if word is not None:
         return stored_double(float(trimmed))
     if not _DOUBLE.fullmatch(trimmed):
-        raise _invalid(Type("double precision"), text)
+        raise _invalid(kind, text)
     number = float(trimmed)
     vanished = number == 0.0 and any(digit in "123456789" for digit in re.split("[eE]", trimmed)[0])
     if math.isinf(number) or vanished:
-        raise OutOfRange(f'"{text:.80}" is out of range for type double precision')
+        raise OutOfRange(f'"{text:.80}" is out of range for type {kind}')
+    if kind.name == "real":
+        try:  # of more digits than these none tells on which side of a double a number lies
+            exact = len(trimmed) <= _DIGITS_MAX
+            return single_of_exact(Decimal(trimmed)) if exact else single_of(number)
+        except OutOfRange as error:
+            raise OutOfRange(f'"{text:.80}" is out of range for type real') from error
     return number
 
 
@@ -148,16 +173,23 @@ def shows_zone(kind: Type) -> bool:
     return (element_of(kind) or kind).name == "timestamptz"
 
 
+def reads_zone(kind: Type) -> bool:
+    """Whether the value that a text means depends on the session's time zone."""
+    return (element_of(kind) or kind).name in ("timestamptz", "timetz")
+
+
 def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
     """Return what a cast to text gives. A boolean is a word; char(n) has lost the blanks that
     backfill it up."""
     match kind.name:
-        case "text" | "varchar" | "char" | "uuid" | "jsonb" | "record":
+        case "text" | "varchar" | "char" | "uuid" | "json" | "jsonb" | "record":
             return str(value)
         case "boolean":
             return "true" if value else "false"
         case "double precision":
             return double_text(number_of(value))
+        case "real":
+            return real_text(number_of(value))
         case "numeric":
             return numeric_text(value)
         case "bytea":
@@ -171,6 +203,12 @@ def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
             return _timestamp_text(local) + offset_text((local - value) // _SECOND_US)
         case "interval":
             return interval_text(value)
+        case "time":
+            return clock_text(value)
+        case "timetz":
+            return text_of_zoned(value)
+        case "inet" | "cidr":
+            return network_text(value, whole=True)
     element = element_of(kind)
     if element is not None and kind.name in VECTORS:
         return " ".join(map(str, elements_of(value)))
@@ -183,6 +221,8 @@ def shown_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
     """Return what a client is shown, and `concat` and `format` use: a boolean is t or f."""
     if kind.name == "boolean":
         return "t" if value else "f"
+    if kind.name == "inet":
+        return network_text(value)
     if kind.name == "char" and kind.length:
         return str(value).ljust(kind.length)
     return to_text(kind, value, zone)
@@ -196,11 +236,21 @@ def _timestamp_text(value: int) -> str:
 def double_text(value: float) -> str:
     """Return the shortest digits that are this double; with an exponent below 1e-4 and from 1e15
     on."""
+    return _float_text(value, shortest, _DOUBLE_DIGITS)
+
+
+def real_text(value: float) -> str:
+    """Return the shortest digits that are this real; with an exponent below 1e-4 and from 1e6
+    on."""
+    return _float_text(value, shortest_single, DIGITS_SURE)
+
+
+def _float_text(value: float, digits_of: Callable[[float], str], whole_digits: int) -> str:
     if not math.isfinite(value):
         return "Infinity" if value > 0 else "-Infinity" if value < 0 else "NaN"
     if value == 0.0:
         return "-0" if math.copysign(1.0, value) < 0 else "0"
-    mantissa, _, exponent_text = shortest(value).partition("e")
+    mantissa, _, exponent_text = digits_of(value).partition("e")
     sign = "-" if mantissa[0] == "-" else ""
     whole, _, fraction = mantissa.lstrip("-").partition(".")
     fraction = fraction if fraction.strip("0") else ""
@@ -208,7 +258,7 @@ def double_text(value: float) -> str:
     leading = len(whole + fraction) - len(digits)
     exponent = int(exponent_text or 0) + len(whole) - leading - 1
     digits = digits.rstrip("0") or "0"
-    if -5 < exponent < 15:
+    if -5 < exponent < whole_digits:
         if exponent < 0:
             return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
         if len(digits) <= exponent + 1:

@@ -14,68 +14,42 @@ from leasehold.model.errors import (
     InvalidArgument,
 )
 from leasehold.values import arrays, doubles, interval, jsonb, numeric
+from leasehold.values.declared import DECLARED, Modifier, names_where
 from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.numeric import PRECISION_MAX
 
 INTEGER_BITS: Final = {"smallint": 16, "integer": 32, "bigint": 64}
-SYNONYMS: Final = {
-    "int2": "smallint",
-    "int": "integer",
-    "int4": "integer",
-    "int8": "bigint",
-    "float8": "double precision",
-    "double": "double precision",
-    "float": "double precision",
-    "bool": "boolean",
-    "decimal": "numeric",
-    "dec": "numeric",
-    "character": "char",
-    "bpchar": "char",
-    "character varying": "varchar",
-    "timestamp without time zone": "timestamp",
-    "timestamp with time zone": "timestamptz",
-}
-KNOWN: Final = (
-    "smallint",
-    "integer",
-    "bigint",
-    "numeric",
-    "double precision",
-    "text",
-    "varchar",
-    "char",
-    "boolean",
-    "bytea",
-    "date",
-    "timestamp",
-    "timestamptz",
-    "uuid",
-    "jsonb",
-)
-"""Of columns; `interval` is a type of expressions alone."""
-STORED_AS_THEY_ARE: Final = frozenset(
-    {"smallint", "integer", "bigint", "text", "varchar", "bytea", "jsonb"}
-)
+SYNONYMS: Final = {synonym: each.name for each in DECLARED for synonym in each.synonyms}
+KNOWN: Final = tuple(each.name for each in DECLARED if each.column)
+"""Of columns, apart from arrays of them."""
+STORED_AS_THEY_ARE: Final = names_where(lambda each: each.column and each.as_it_is)
 """Types whose storage value is the Python value."""
 _TEXTS: Final = frozenset({"text", "varchar"})
 """Types of text without padding."""
 
 TIMESTAMPS: Final = frozenset({"timestamp", "timestamptz"})
+TIMED: Final = names_where(lambda each: each.modifier is Modifier.SECOND_DIGITS)
+"""Types whose length is a number of digits of a second."""
+MODIFIED: Final = names_where(lambda each: each.modifier is not Modifier.NONE)
+"""What may have a length, or a precision and a scale, behind it."""
+FLOATS: Final = frozenset({"real", "double precision"})
 SECOND_DIGITS: Final = 6
-"""Of a timestamp, where its type says nothing of them."""
+"""Where a type says nothing of them."""
 VECTORS: Final = {"int2vector": "smallint", "oidvector": "oid"}
 """Arrays of the system catalog alone: subscripts begin at 0, and blanks stand between elements."""
 TEXT_BYTES_MAX: Final = byte_limits.VALUE
 SCALE_LIMIT: Final = 1_000
 _SINGLE_BITS, _DOUBLE_BITS = 24, 53
+_KNOWN_NAMES: Final = frozenset(KNOWN)
+_WITHIN: Final = re.compile(r"(time|timestamp)[ ]*(\([^()]*\))( with(?:out)? time zone)")
 _MODIFIED: Final = re.compile(r"([^(]*)\(([^()]*)\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """The type of a column or an expression. `name` is one of KNOWN, `interval`, or one of these
-    and `[]` for an array of it, whose length and precision are the element's. `length` is for
-    varchar(n) and char(n), characters, and for timestamps, digits of a second; `precision` and
+    """The type of a column or an expression. `name` is one of DECLARED, or one of these and
+    `[]` for an array of it, whose length and precision are the element's. `length` is for
+    varchar(n) and char(n), characters, and for TIMED, digits of a second; `precision` and
     `scale` only for numeric(p, s), both or neither."""
 
     name: str
@@ -110,17 +84,27 @@ def first_subscript(array: Type) -> int:
     return 0 if array.name in VECTORS else 1
 
 
+def is_column_type(name: str) -> bool:
+    """Whether a column may have the type: one of KNOWN, or an array of one."""
+    return name.removesuffix("[]") in _KNOWN_NAMES
+
+
 def parse_type(text: str) -> Type:
-    """Return the type that a text names: `varchar(20)`, `int8`, `numeric(10, 2)` …
+    """Return the type that a text names: `varchar(20)`, `int8`, `numeric(10, 2)`, `date[]` …
 
     Raises FeatureNotSupported naming the known types, InvalidArgument for a modifier out of range.
     """
     whole = ascii_lower(text.strip(BLANKS))
+    if whole.endswith("[]"):
+        return array_of(parse_type(whole[:-2]))
+    # With the modifier within, as PostgreSQL writes it: time(3) without time zone.
+    within = _WITHIN.fullmatch(whole)
+    whole = f"{within[1]}{within[3]}{within[2]}" if within else whole
     found = _MODIFIED.fullmatch(whole)
     name = (found[1] if found else whole).strip(BLANKS)
     takes = name == "float"
     name = name if found and takes else SYNONYMS.get(name, name)
-    takes = takes or name in TIMESTAMPS or name in ("varchar", "char", "numeric")
+    takes = takes or name in MODIFIED
     if (name not in KNOWN and name != "float") or (found and not takes):
         raise FeatureNotSupported(f"type {text!r} is not known; known are: {', '.join(KNOWN)}")
     if found is None:
@@ -147,16 +131,14 @@ def type_with(name: str, modifiers: Sequence[int]) -> Type:
         if not 1 <= modifiers[0] <= TEXT_BYTES_MAX:
             raise InvalidArgument(f"type {name}: the length must be 1 to {TEXT_BYTES_MAX}")
         return Type(name, modifiers[0])
-    if name in TIMESTAMPS and len(modifiers) == 1:
+    if name in TIMED and len(modifiers) == 1:
         if modifiers[0] < 0:
             raise InvalidArgument(f"{name}: the precision must not be negative")
         return Type(name, min(modifiers[0], SECOND_DIGITS))
     if name == "float" and len(modifiers) == 1:
         if not 1 <= modifiers[0] <= _DOUBLE_BITS:
             raise InvalidArgument(f"float: the precision must be 1 to {_DOUBLE_BITS} bits")
-        if modifiers[0] <= _SINGLE_BITS:
-            raise FeatureNotSupported(f"float({modifiers[0]}) is real, which is not supported")
-        return Type("double precision")
+        return Type("real" if modifiers[0] <= _SINGLE_BITS else "double precision")
     raise FeatureNotSupported(f"type {name!r} takes no such length or precision")
 
 
@@ -188,7 +170,7 @@ def holds_all_of(wide: Type, kind: Type) -> bool:
 
 def words_of(kind: Type, value: Any) -> str:
     """Return a storage value, or the sort key of one, as a refusal shows it."""
-    if value == doubles.NAN and kind.name == "double precision":
+    if value == doubles.NAN and kind.name in FLOATS:
         return doubles.NAN
     shown = numeric.words_of(value) if kind.name == "numeric" and value else repr(value)
     return shown[:80]
@@ -199,7 +181,7 @@ def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
     and index entries, None where that is the value itself."""
     element = element_of(kind)
     if element is not None:
-        ordered = doubles.number_of if element.name == "double precision" else sort_key_of(element)
+        ordered = doubles.number_of if element.name in FLOATS else sort_key_of(element)
         return arrays.make_sort_key(ordered)
     return _SORT_KEYS.get(kind.name)
 
@@ -207,7 +189,7 @@ def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
 def order_key_of(kind: Type) -> Callable[[Any], Any] | None:
     """Return the function that makes what Python compares in the place of values (not NULL), None
     where these are compared themselves."""
-    return doubles.order_of if kind.name == "double precision" else sort_key_of(kind)
+    return doubles.order_of if kind.name in FLOATS else sort_key_of(kind)
 
 
 _SORT_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
@@ -219,8 +201,14 @@ _SORT_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 def why_no_key(kind: Type) -> str:
     """Return why a column of this type can't be in a primary key, "" where it can."""
+    if element_of(kind) is not None:
+        return "an array can't be in a key yet"
+    if kind.name == "json":
+        return "json has no order, and no equality"
     if kind.name == "jsonb":
         return "1.0 and 1.00 in jsonb would be one key of two forms"
+    if kind.name == "interval":
+        return "1 mon and 30 days would be one key of two forms"
     if kind == Type("numeric"):
         return "1.5 and 1.50 would be one key of two forms: say numeric(precision, scale)"
     return ""

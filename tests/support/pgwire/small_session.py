@@ -44,7 +44,8 @@ from leasehold.pgwire.session import (
 )
 from leasehold.pgwire.values.decoding import make_input
 from leasehold.pgwire.wire_errors import CachedResultChanged, InFailedTransaction
-from leasehold.values.oids import TYPE_OIDS, WireType
+from leasehold.values.declared import BY_NAME
+from leasehold.values.oids import WireType
 from leasehold.values.time_zone import zone_of
 from leasehold.values.types import SYNONYMS, Type, array_of, type_with
 
@@ -117,7 +118,7 @@ def type_named(text: str) -> WireType:
     name, _, modifiers = text.removesuffix("[]").partition("(")
     name = SYNONYMS.get(name.strip(), name.strip())
     numbers = [int(part) for part in modifiers.rstrip(")").split(",") if part.strip()]
-    assert name in TYPE_OIDS, text
+    assert name in BY_NAME, text
     kind = type_with(name, numbers) if numbers else Type(name)
     return array_of(kind) if text.endswith("[]") else kind
 

@@ -10,7 +10,7 @@ from leasehold.model.errors import CannotCast, LeaseholdError
 from leasehold.sql.functions import registry
 from leasehold.sql.functions.function import Function
 from leasehold.values.text_io import from_text, to_text
-from leasehold.values.time_zone import UTC, InZone
+from leasehold.values.time_zone import UTC, InZone, NowInZone
 from leasehold.values.types import Type, parse_type
 
 POOLS: Final[dict[str, tuple[str, ...]]] = {
@@ -40,6 +40,23 @@ POOLS: Final[dict[str, tuple[str, ...]]] = {
         ),
         *("-1e-300", "Infinity", "-Infinity", "NaN", "100", "1e14", "0.0001"),
     ),
+    "real": (
+        *(
+            "0",
+            "1",
+            "-1",
+            "0.5",
+            "2.5",
+            "0.1",
+            "-3.7",
+            "100",
+            "123456",
+            "1234567",
+            "1e-5",
+            "0.0001",
+        ),
+        *("1e30", "-1e-30", "3.4028235e38", "1e-45", "16777217", "Infinity", "-Infinity", "NaN"),
+    ),
     "text": (
         *("", "a", "abc", "Hello World", "  pad ", "é", "abcabc", "A%b_c", "x'y", "12", "%", "_b%"),
         *("a.b.c", "größe", "1.5", "xyxy", "100", "ABC", " ", "\\", "a\\%b", "😀z"),
@@ -58,6 +75,29 @@ POOLS: Final[dict[str, tuple[str, ...]]] = {
             "9999-12-31 23:00:00",
         ),
     ),
+    "time": (
+        *("00:00:00", "10:20:30", "23:59:59.999999", "24:00:00", "12:00:00.5", "01:02:03.123456"),
+        *("10:20", "1020", "102030.25", "T04:05:06", "10:20 PM", "12:00 am", "allballs", "9:5:6"),
+        *("10:20:30+02", "2020-01-31 10:20:30", "25:00:00", "23:59:60", "10:60:00", "noon"),
+    ),
+    "timetz": (
+        *(
+            "00:00:00+00",
+            "10:20:30+02",
+            "10:20:30-05:30",
+            "24:00:00+00",
+            "23:59:59.999999-15:59:59",
+        ),
+        *(
+            "08:20:30+00",
+            "12:00:00.5+15:59",
+            "10:20:30Z",
+            "10:20 PM +01",
+            "04:05:06 PST",
+            "allballs",
+        ),
+        *("2020-07-01 10:20:30 Europe/Berlin", "10:20:30+16", "10:20:30", "1:2:3.4567895+00"),
+    ),
     "timestamptz": (
         *("2020-01-31 10:20:30+00", "2020-03-29 01:30:00+00", "1969-07-20 20:17:40.123+00"),
         *("2020-10-25 00:30:00+00", "2038-01-19 03:14:07+00"),
@@ -67,6 +107,20 @@ POOLS: Final[dict[str, tuple[str, ...]]] = {
         *("-1 day +02:03:04", "30 days", "1.5 hours", "100 years", "-3 mons 40 days", "23:59:59"),
     ),
     "uuid": ("00000000-0000-0000-0000-000000000000", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+    "inet": (
+        *("10.1.2.3", "10.1.2.3/8", "192.168.0.0/16", "0.0.0.0/0", "::1", "::ffff:1.2.3.4"),
+        *("2001:db8::1/32", "fe80::/10", "10.1", "10.1/8", "10.0.0.256", "::1.2.3.4/127"),
+        *("10.0.0.1/33", "::ffff:0:0", "1:0:0:2::3", "0.0.0.1", "::"),
+    ),
+    "cidr": (
+        *("10", "10.1", "10.1.2.0/24", "192.168", "10.1.2.3/8", "224", "240", "172.16", "200.1"),
+        *("2001:db8::/32", "::1", "10.1.2.3", "::/0", "0/0", "x", "224/4"),
+    ),
+    "json": (
+        *('{"a": 1, "b" :[1, 2, {"c": null}], "a":"x" }', " [ ] ", "{}", '"te\\u00e9xt"', "1.50"),
+        *('[1, "a", null, 1.0e2 ]', '{"a": {"b": {"c": 5}}, "x": "y"}', "null", '["a", "b"]'),
+        *("[1,]", '{"a"}', "01", "tru", '"\\u0000"', "-0", "1e400", '{"a":1}x', ""),
+    ),
     "jsonb": (
         *('{"a": 1, "b": [1, 2, {"c": null}]}', "[]", "{}", '"text"', "1.50", "null", "true"),
         *('[1, "a", null, 1.0]', '{"a": {"b": {"c": 5}}, "x": "y"}', "[1, 1.00, 2]", '["a", "b"]'),
@@ -151,6 +205,8 @@ NAMES: Final = {
     "char": "character",
     "timestamp": "timestamp without time zone",
     "timestamptz": "timestamp with time zone",
+    "time": "time without time zone",
+    "timetz": "time with time zone",
 }
 NAMES_IN_SQL: Final = {"char": "bpchar"}
 SKIPPED: Final = frozenset(
@@ -185,7 +241,7 @@ class Argument(NamedTuple):
 
 def kind_of(text: str) -> Type:
     """As `str(Type)` has it."""
-    return Type(text) if text in ("interval", "char") else parse_type(text)
+    return Type(text) if text == "char" else parse_type(text)
 
 
 class Case(NamedTuple):
@@ -249,8 +305,14 @@ def _aggregate_sql(case: Case) -> str:
     return f"(SELECT {call} FROM (VALUES {rows}) AS given ({', '.join(names)}))"
 
 
+_NOW_US: Final = 1_750_000_000_000_000
+
+
 def _called(function: Function, zone: ZoneInfo, *values: Any) -> Any:
-    return function.compute(*([InZone(zone)] if function.zoned else []), *values)
+    if function.volatility == "immutable":
+        return function.compute(*values)
+    asked = InZone(zone) if function.zoned else NowInZone(_NOW_US, b"", zone)
+    return function.compute(asked, *values)
 
 
 def evaluated(case: Case, zone: ZoneInfo) -> tuple[Any, Type]:
@@ -313,21 +375,36 @@ TARGETS: Final = (
 )
 _AGGREGATES: Final = {
     **dict.fromkeys(
-        ("sum", "avg"), ("smallint", "integer", "bigint", "numeric", "double precision", "interval")
+        ("sum", "avg"),
+        ("smallint", "integer", "bigint", "numeric", "real", "double precision", "interval"),
     ),
     **dict.fromkeys(
         ("stddev", "stddev_pop", "variance", "var_pop"),
-        ("smallint", "integer", "bigint", "numeric", "double precision"),
+        ("smallint", "integer", "bigint", "numeric", "real", "double precision"),
     ),
     **dict.fromkeys(
         ("min", "max"),
-        ("integer", "numeric", "double precision", "text", "date", "timestamp", "interval"),
+        (
+            "integer",
+            "numeric",
+            "real",
+            "double precision",
+            "text",
+            "date",
+            "time",
+            "timetz",
+            "timestamp",
+            "interval",
+        ),
     ),
     **dict.fromkeys(("bool_and", "bool_or", "every"), ("boolean",)),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), ("integer", "bigint")),
-    **dict.fromkeys(("count", "jsonb_agg"), tuple(name for name in POOLS if name != "char")),
+    **dict.fromkeys(
+        ("count", "jsonb_agg", "json_agg"), tuple(name for name in POOLS if name != "char")
+    ),
     "string_agg": ("text", "bytea"),
     "jsonb_object_agg": ("text", "integer"),
+    "json_object_agg": ("text", "integer"),
 }
 
 
@@ -345,7 +422,7 @@ def random_aggregate(random: Random) -> Case:
     kinds = [kind]
     if name == "string_agg":
         kinds = [kind, kind]
-    if name == "jsonb_object_agg":
+    if name in ("jsonb_object_agg", "json_object_agg"):
         kinds = [kind, Type(random.choice(["numeric", "timestamp", "jsonb", "boolean"]))]
     rows = []
     for _ in range(random.randint(1, 6)):
@@ -353,7 +430,7 @@ def random_aggregate(random: Random) -> Case:
             Argument(k, None if random.random() < 0.15 else random.choice(POOLS[k.name]))
             for k in kinds
         ]
-        if name == "jsonb_object_agg" and given[0].text is None:
+        if name.endswith("_object_agg") and given[0].text is None:
             given[0] = Argument(kind, "1")
         rows.append(tuple(given))
     return Case(name, (), rows=tuple(rows))
@@ -408,7 +485,8 @@ def _near(random: Random, kind: Type) -> Type:
     near = {
         "bigint": ("integer", "smallint"),
         "numeric": ("integer", "bigint"),
-        "double precision": ("numeric", "integer"),
+        "double precision": ("numeric", "integer", "real"),
+        "real": ("integer", "smallint"),
         "text": ("varchar",),
         "timestamp": ("date",),
         "timestamptz": ("timestamp", "date"),

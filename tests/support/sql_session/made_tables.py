@@ -21,10 +21,17 @@ from leasehold.catalog.elements import (
     Source,
 )
 from leasehold.catalog.states import State
+from leasehold.values.arrays import stored_form as stored_array
 from leasehold.values.doubles import NAN
+from leasehold.values.interval import Span
+from leasehold.values.interval import stored_form as stored_span
 from leasehold.values.jsonb import text_of
+from leasehold.values.networks import Address
+from leasehold.values.networks import stored_form as stored_address
 from leasehold.values.storage import to_storage
-from leasehold.values.types import INTEGER_BITS, KNOWN, Type, parse_type
+from leasehold.values.times import ZonedTime
+from leasehold.values.times import stored_form as stored_time
+from leasehold.values.types import INTEGER_BITS, KNOWN, Type, array_of, element_of, parse_type
 
 TIMES: Final = ("timestamp", "timestamptz")
 FOLLOWED: Final = (
@@ -59,6 +66,7 @@ TYPES: Final = st.one_of(
     st.builds(Type, st.just("varchar"), st.integers(1, 9)),
     st.builds(Type, st.just("char"), st.integers(1, 9)),
     st.builds(lambda p, s: Type("numeric", None, p + s, s), st.integers(1, 40), st.integers(0, 9)),
+    st.builds(array_of, st.sampled_from([parse_type(name) for name in KNOWN])),
 )
 
 
@@ -68,11 +76,26 @@ def stored_numeric(kind: Type, number: Decimal) -> str:
 
 def storage_values(kind: Type) -> st.SearchStrategy[Any]:
     """Storage values that a column of this type may hold, NULL apart."""
+    element = element_of(kind)
+    if element is not None:
+        return st.lists(st.none() | storage_values(element), max_size=3).map(stored_array)
     if kind.name in INTEGER_BITS:
         limit = 1 << INTEGER_BITS[kind.name] - 1
         return st.integers(-limit, limit - 1)
     strategies: Mapping[str, st.SearchStrategy[Any]] = {
         "double precision": st.floats(allow_nan=False) | st.just(NAN),
+        "real": st.floats(allow_nan=False, width=32) | st.just(NAN),
+        "time": st.integers(0, 86_400_000_000),
+        "timetz": st.builds(
+            ZonedTime, st.integers(0, 86_400_000_000), st.integers(-57_599, 57_599)
+        ).map(stored_time),
+        "interval": st.builds(
+            Span, *(st.integers(-(1 << bits), 1 << bits) for bits in (30, 30, 60))
+        ).map(stored_span),
+        "inet": st.builds(Address, st.just(4), st.integers(0, 9), st.integers(0, 32)).map(
+            stored_address
+        ),
+        "cidr": st.integers(0, 32).map(lambda n: stored_address(Address(4, 0, n))),
         "text": TEXTS,
         "varchar": TEXTS.map(lambda text: text[: kind.length]),
         "boolean": st.integers(0, 1),
@@ -83,6 +106,7 @@ def storage_values(kind: Type) -> st.SearchStrategy[Any]:
         "uuid": st.uuids().map(str),
         "char": TEXTS.map(lambda text: text[: kind.length].rstrip(" ")),
         "numeric": NUMBERS.map(lambda number: stored_numeric(kind, number)),
+        "json": JSON.map(text_of).map(lambda text: f" {text}"),
         "jsonb": JSON.map(text_of),
     }
     return strategies[kind.name]

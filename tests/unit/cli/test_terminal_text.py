@@ -21,7 +21,7 @@ from leasehold.cli.terminal_text import (
     escape_control_in_lines,
 )
 from leasehold.pgwire.messages.backend import Field
-from leasehold.values.oids import TYPE_OIDS
+from leasehold.values.declared import BY_NAME
 
 OBEYED = "".join(
     chr(code) for code in range(0x3000) if unicodedata.category(chr(code)) == "Cc"
@@ -45,7 +45,7 @@ def shown_as_table(output: Output) -> None:
 
 def shown_as_rows(output: Output) -> None:
     rows = TableRows(output)
-    rows.begin([Field(EVIL, 0, 0, TYPE_OIDS["text"].oid, -1, -1, 0)])
+    rows.begin([Field(EVIL, 0, 0, BY_NAME["text"].oid, -1, -1, 0)])
     rows.row([EVIL])
     rows.end()
 
@@ -91,7 +91,7 @@ def test_csv_is_exact_for_a_file_and_harmless_on_a_terminal(
 
 def test_json_keeps_its_value(capsys: pytest.CaptureFixture[str]) -> None:
     rows = JsonRows()
-    rows.begin([Field("c", 0, 0, TYPE_OIDS["text"].oid, -1, -1, 0)])
+    rows.begin([Field("c", 0, 0, BY_NAME["text"].oid, -1, -1, 0)])
     rows.row([EVIL + PLAIN])
     said = capsys.readouterr().out
     assert is_harmless(said)

@@ -17,9 +17,10 @@ from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.values.decoding import make_decoder, make_input
 from leasehold.pgwire.values.encoding import BINARY, TEXT, make_encoder
 from leasehold.values.arrays import stored_form as array_form
+from leasehold.values.declared import BY_NAME
 from leasehold.values.interval import Span, stored_form
 from leasehold.values.jsonb import text_of
-from leasehold.values.oids import TYPE_OIDS, modifier_of
+from leasehold.values.oids import modifier_of
 from leasehold.values.storage import to_storage
 from leasehold.values.time_zone import offset_text, zone_of
 from leasehold.values.types import Type, array_of
@@ -182,4 +183,4 @@ def test_columns_are_described_with_oid_size_and_modifier(
 
 def test_a_modifier_is_of_the_element() -> None:
     assert modifier_of(array_of(type_named("varchar(5)"))) == 9
-    assert len({numbers.oid for numbers in TYPE_OIDS.values()}) == len(TYPE_OIDS)
+    assert len({numbers.oid for numbers in BY_NAME.values()}) == len(BY_NAME)

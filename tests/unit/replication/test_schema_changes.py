@@ -9,8 +9,8 @@ import pytest
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import from_wire
 from leasehold.catalog.job import Phase, Status, job_from_wire
-from leasehold.model.errors import NotNullViolation
-from leasehold.model.ids import COMPUTED_BACKFILLS
+from leasehold.model.errors import FeatureNotSupported, NotNullViolation
+from leasehold.model.ids import COLUMN_TYPES, COMPUTED_BACKFILLS
 from leasehold.model.ports import Now
 from leasehold.model.records.log import JobWrite
 from leasehold.model.records.requests import ChangeRequest
@@ -96,6 +96,32 @@ def test_a_column_that_follows_others_is_computed_once_every_process_knows_how(
         edits = [edit.after for step in steps for edit in step.edits if edit.after is not None]
         assert any(step.backfills for step in steps)
         assert any(body.get("missing") for body in edits) == (computed and not held)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE u (id int PRIMARY KEY, a real)",
+        "ALTER TABLE t ADD COLUMN c float4",
+        "ALTER TABLE t ALTER a TYPE real",
+        "ALTER TABLE t ADD CHECK (a::real > 1)",
+        "ALTER TABLE t ADD CHECK (CAST(a AS float4) > 1)",
+        "ALTER TABLE t ADD CHECK (a > real '1')",
+        "ALTER TABLE t ADD CHECK (time(3) '10:20' > '09:00' or a > 1)",
+        "ALTER TABLE t ADD CHECK (cardinality('{1}'::int[]) > a)",
+        "ALTER TABLE t ADD COLUMN c int[]",
+        "CREATE INDEX i ON t ((a::float4))",
+    ],
+)
+def test_a_type_waits_until_every_process_knows_it(sql: str) -> None:
+    made = changes(table())
+    assert made.decide(ChangeRequest(b"r", sql=sql), Now(1, 1)).writes
+    made = changes(table())
+    made.all_know = lambda what, now_ns: what < COLUMN_TYPES
+    with pytest.raises(FeatureNotSupported, match="earlier release"):
+        made.decide(ChangeRequest(b"r", sql=sql), Now(1, 1))
+    plain = "ALTER TABLE t ADD COLUMN \"real\" text DEFAULT 'as real'"
+    assert made.decide(ChangeRequest(b"r", sql=plain), Now(1, 1)).writes
 
 
 def test_explain_says_how_long_by_the_jobs_that_have_ended() -> None:

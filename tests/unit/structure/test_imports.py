@@ -29,6 +29,9 @@ MAY_USE_DATES = frozenset(
         *("values/storage.py", "values/dates.py", "values/date_text.py", "values/time_zone.py"),
         *(
             "sql/functions/dates/templates.py",
+            "events/avro_schema.py",
+            "values/time_text.py",
+            "values/times.py",
             "sql/functions/dates/timestamps.py",
             "sql/syntax/as_of.py",
         ),

@@ -99,8 +99,6 @@ def test_a_foreign_key_to_a_table_that_stays_behind_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("kind", "becomes", "read"),
     [
-        ("real", "double precision", '"c"::text::float8'),
-        ("json", "jsonb", '"c"::jsonb'),
         ("oid", "bigint", '"c"::bigint'),
     ],
 )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
+from math import isfinite, isnan
 from typing import Any, Final
 
 from leasehold.model.errors import MalformedRequest, Refused
 from leasehold.model.keys import INTEGER_LEAST, INTEGER_MOST
 from leasehold.values.jsonb import text_of
 from leasehold.values.numeric import has_room
+from leasehold.values.storage import plain_form
 
 NAME_CHARACTERS_MAX: Final = 256
 
@@ -45,7 +47,7 @@ def storable(value: Any, where: str, field: str, name: Any) -> Any:
     kind = type(value)
     if kind is dict or kind is list:
         try:
-            return text_of(value)
+            return text_of(value if kind is dict else [_in_json(each) for each in value])
         except Refused as error:
             position = f"{where}{field}" if name is None else f"{where}{field}.{show_name(name)}"
             raise MalformedRequest(f"'{position}': {error.message}", field=position) from error
@@ -53,6 +55,14 @@ def storable(value: Any, where: str, field: str, name: Any) -> Any:
         value = Decimal(value)
     check_storable(value, where, field, name)
     return value
+
+
+def _in_json(value: Any) -> Any:
+    """Return an element of an array as JSON has it: bytes, and numbers that JSON has not, as
+    text."""
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return plain_form(value) if isinstance(value, bytes) else value
 
 
 def check_name(value: Any, where: str, field: str) -> str:

@@ -17,6 +17,8 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import EXPRESSION, Index
 from leasehold.model.records.events import Image
 from leasehold.rows.index_entries import entry_of
+from leasehold.sql.binding.typing import KEYED
+from leasehold.sql.planning.key_text import key_text
 
 
 class EntryFunctions:
@@ -28,9 +30,7 @@ class EntryFunctions:
         self._index = index
         self._name = f"entry{int(descriptor.table_id)}_{int(index.element_id)}"
         self._ids = index.mentioned  # what else is in an entry is not computed
-        self._numerics = frozenset(
-            c.element_id for c in descriptor.columns if c.type.name == "numeric"
-        )
+        self._keyed = {c.element_id: c.type for c in descriptor.columns if c.type.name in KEYED}
         self.held = self._call("held") if index.computed else ""
 
     def part(self, number: int, column: int) -> str:
@@ -38,9 +38,7 @@ class EntryFunctions:
         if column == EXPRESSION:
             return self._call(f"k{number}")
         value = f"t.{column_name(column)}"
-        if column in self._numerics:  # its sort key (values/numeric.py)
-            return f"substr({value}, 1, length({value}) - 1)"
-        return value
+        return key_text(self._keyed[column], value) if column in self._keyed else value
 
     def _call(self, what: str) -> str:
         return f"{self._name}_{what}({', '.join(f't.{column_name(e)}' for e in self._ids)})"

@@ -19,12 +19,10 @@ from leasehold.sql.functions.function import Function
 from leasehold.sql.planning.emit_from import OWN_ROWS
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import Prepared
+from leasehold.values.declared import VARIABLE, names_where
 from leasehold.values.types import Type
 
-_FIXED_SIZE: Final = frozenset(
-    {"smallint", "integer", "bigint", "double precision", "boolean", "date", "timestamp"}
-    | {"timestamptz", "uuid"}
-)
+_FIXED_SIZE: Final = names_where(lambda each: each.column and each.size != VARIABLE)
 _MAKES: Final = ("CO-ROUTINE ", "MATERIALIZE ")
 LOOKS_MAX: Final = 1
 """How often a statement may be found still running: some thousand steps of SQLite."""

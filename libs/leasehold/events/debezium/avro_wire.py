@@ -23,11 +23,13 @@ MESSAGE_INDEXES: Final = b""
 """Behind a schema's number: Avro's messages have none."""
 _NULL: Final = b"\x00"
 _SOME: Final = b"\x02"
+_FLOAT: Final = struct.Struct("<f").pack
 _DOUBLE: Final = struct.Struct("<d").pack
 _PLAIN: Final[Mapping[str, str]] = {
     "int16": "int",
     "int32": "int",
     "int64": "long",
+    "float": "float",
     "double": "double",
     "boolean": "boolean",
     "string": "string",
@@ -195,6 +197,7 @@ _PLAIN_ENCODERS: Final[Mapping[str, Encoder]] = {
     "int16": zigzag,
     "int32": zigzag,
     "int64": zigzag,
+    "float": _FLOAT,
     "double": _DOUBLE,
     "boolean": _boolean,
     "string": _text,

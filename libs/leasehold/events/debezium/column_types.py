@@ -19,10 +19,13 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from leasehold.values.arrays import elements_of
-from leasehold.values.dates import utc_of
+from leasehold.values.dates import DAY_US, utc_of
 from leasehold.values.doubles import number_of
+from leasehold.values.interval import clock_text, span_of
 from leasehold.values.numeric import decimal_of, text_of
-from leasehold.values.text_io import double_text, to_text
+from leasehold.values.storage import to_json
+from leasehold.values.text_io import double_text, shown_text
+from leasehold.values.times import SECOND_US, zoned_of
 from leasehold.values.types import Type, element_of
 
 Schema = Mapping[str, Any]
@@ -67,6 +70,27 @@ def _named(kind: str, name: str) -> Schema:
     return {"type": kind, "name": name, "version": 1}
 
 
+def _double(value: Any) -> Any:
+    return _json_double(number_of(value))
+
+
+def _real(value: Any) -> Any:
+    return to_json(Type("real"), value)
+
+
+def _utc_time(value: int) -> str:
+    """Return a time as the clocks of UTC show it."""
+    microseconds, west_s = zoned_of(value)
+    moved = (microseconds + west_s * SECOND_US) % DAY_US
+    return f"{clock_text(moved)}Z"
+
+
+def _duration(value: str) -> int:
+    """Return microseconds, a month as the twelfth part of 365.25 days."""
+    months, days, microseconds = span_of(value)
+    return months * DAY_US * 1_461 // 48 + days * DAY_US + microseconds
+
+
 def _base64(value: bytes) -> str:
     return b64encode(value).decode()
 
@@ -80,16 +104,19 @@ _FORMS: Final[Mapping[str, ColumnForm]] = {
     "integer": ColumnForm({"type": "int32"}),
     "bigint": ColumnForm({"type": "int64"}),
     "boolean": ColumnForm({"type": "boolean"}, bool),
-    "double precision": ColumnForm(
-        {"type": "double"}, lambda value: _json_double(number_of(value))
-    ),
+    "real": ColumnForm({"type": "float"}, _real),
+    "double precision": ColumnForm({"type": "double"}, _double),
     "text": ColumnForm({"type": "string"}, None, True, NOT_THERE),
     "varchar": ColumnForm({"type": "string"}, None, True, NOT_THERE),
     "bytea": ColumnForm({"type": "bytes"}, _base64, True, NOT_THERE_BYTES),
     "date": ColumnForm(_named("int32", "io.debezium.time.Date")),
+    "time": ColumnForm(_named("int64", "io.debezium.time.MicroTime")),
+    "timetz": ColumnForm(_named("string", "io.debezium.time.ZonedTime"), _utc_time),
+    "interval": ColumnForm(_named("int64", "io.debezium.time.MicroDuration"), _duration),
     "timestamp": ColumnForm(_named("int64", "io.debezium.time.MicroTimestamp")),
     "timestamptz": ColumnForm(_named("string", "io.debezium.time.ZonedTimestamp"), _zoned),
     "uuid": ColumnForm(_named("string", "io.debezium.data.Uuid")),
+    "json": ColumnForm(_named("string", "io.debezium.data.Json"), None, True, NOT_THERE),
     "jsonb": ColumnForm(_named("string", "io.debezium.data.Json"), None, True, NOT_THERE),
 }
 
@@ -99,16 +126,18 @@ _BYTES: Final = ColumnForm({"type": "bytes"}, bytes, True, NOT_THERE.encode())
 def form_of(kind: Type, decimals: Decimals, style: Style = Style.PLAIN_JSON) -> ColumnForm:
     """Return the form of a type's values in a feed's messages."""
     form = _form_of(kind, decimals, style)
-    if form.schema["type"] != "double" or style is Style.PLAIN_JSON:
+    if form.schema["type"] not in ("float", "double") or style is Style.PLAIN_JSON:
         return form
-    convert = number_of if kind.name == "double precision" else _nearest_double
     if style is Style.BINARY:
-        return form._replace(convert=convert)
+        return form._replace(convert=_nearest_double if kind.name == "numeric" else number_of)
+    convert = form.convert
+    assert convert is not None
     return form._replace(convert=lambda value: _finite(convert(value)), may_lack=True)
 
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+def _finite(number: Any) -> float | None:
+    """Return what JSON has as a number, and not as a text."""
+    return number if isinstance(number, float) else None
 
 
 def _json_double(number: float) -> Any:
@@ -129,7 +158,7 @@ def _form_of(kind: Type, decimals: Decimals, style: Style) -> ColumnForm:
     element = element_of(kind)
     if element is not None:
         return _array(form_of(element, decimals, style))
-    return _text(lambda value: to_text(kind, value))
+    return _text(lambda value: shown_text(kind, value))
 
 
 def _text(convert: Callable[[Any], str]) -> ColumnForm:

@@ -23,12 +23,14 @@ MESSAGE_INDEXES: Final = b"\x00"
 FIRST_RESERVED: Final = 19_000
 RESERVED: Final = 1_000
 """Numbers from 19,000 to 19,999 are Protobuf's own."""
-_VARINT, _FIXED_64, _LENGTH = 0, 1, 2
+_VARINT, _FIXED_64, _LENGTH, _FIXED_32 = 0, 1, 2, 5
+_FLOAT: Final = struct.Struct("<f").pack
 _DOUBLE: Final = struct.Struct("<d").pack
 _TYPES: Final[Mapping[str, tuple[str, int]]] = {
     "int16": ("int32", _VARINT),
     "int32": ("int32", _VARINT),
     "int64": ("int64", _VARINT),
+    "float": ("float", _FIXED_32),
     "double": ("double", _FIXED_64),
     "boolean": ("bool", _VARINT),
     "string": ("string", _LENGTH),
@@ -122,8 +124,9 @@ def encoder_of(schema: Struct, number: int) -> Encoder:
         if kind == "bytes":
             return lambda value: b"" if value is None else tag + varint(len(value)) + value
         return lambda value: b"" if value is None else _with_length(tag, value.encode())
-    if kind == "double":
-        return lambda value: b"" if value is None else tag + _DOUBLE(value)
+    if kind in ("float", "double"):
+        pack = _FLOAT if kind == "float" else _DOUBLE
+        return lambda value: b"" if value is None else tag + pack(value)
     return lambda value: b"" if value is None else tag + two_complement(value)
 
 

@@ -27,11 +27,16 @@ from leasehold.values.arrays import stored_form as array_form
 from leasehold.values.date_text import day_in_range
 from leasehold.values.interval import Span
 from leasehold.values.interval import stored_form as interval_form
-from leasehold.values.jsonb import stored_form, value_of
+from leasehold.values.json_text import stored_form as json_form
+from leasehold.values.jsonb import stored_form
+from leasehold.values.networks import BITS, Address
+from leasehold.values.networks import stored_form as address_form
 from leasehold.values.oids import WireType, oid_of
 from leasehold.values.storage import to_storage
-from leasehold.values.text_io import from_text
+from leasehold.values.text_io import from_text, reads_zone
 from leasehold.values.time_zone import in_range
+from leasehold.values.times import ZonedTime, check_time
+from leasehold.values.times import stored_form as stored_time
 from leasehold.values.types import VECTORS, Type, element_of
 
 OID_MAX: Final = 4_294_967_295
@@ -55,14 +60,12 @@ def make_input(kind: WireType, zone: ZoneInfo) -> Callable[[str], Any]:
     if element is not None and kind.name not in VECTORS:
         read = make_input(element, zone)
         return lambda text: array_of_text(text, read)
-    if kind.name == "timestamptz":
+    if reads_zone(kind):
         return partial(from_text, kind, zone=zone)
     if kind.name in _AS_THEY_ARE:
         return _same
     if kind.name == "oid":
         return _oid
-    if kind.name == "json":
-        return _json
     return partial(from_text, kind)
 
 
@@ -70,12 +73,6 @@ _AS_THEY_ARE: Final = frozenset({"text", "varchar", "name", '"char"'})
 
 
 def _same(text: str) -> str:
-    return text
-
-
-def _json(text: str) -> str:
-    """json keeps its text; jsonb would not."""
-    value_of(text)
     return text
 
 
@@ -148,6 +145,22 @@ def _interval(data: bytes) -> str:
     return interval_form(Span(months, days, microseconds))
 
 
+def _address(data: bytes, kind: str) -> str:
+    family = {2: 4, 3: 6}.get(data[0] if data else 0)
+    if family is None or len(data) != 4 + BITS[family] // 8 or data[3] != BITS[family] // 8:
+        raise InvalidBinary(f"invalid address in external {kind} value")
+    address = Address(family, int.from_bytes(data[4:]), data[1])
+    if address.length > address.bits or (kind == "cidr" and address.number & ~address.mask):
+        raise InvalidBinary(f"invalid bits in external {kind} value")
+    return address_form(address)
+
+
+def _zoned_time(data: bytes) -> int:
+    _sized(data, _ZONED_TIME.size, "timetz")
+    return stored_time(ZonedTime(*_ZONED_TIME.unpack(data)))
+
+
+_ZONED_TIME: Final = struct.Struct("!qi")
 _SPAN: Final = struct.Struct("!qii")
 _DOUBLE: Final = Type("double precision")
 _BINARIES: Final[Mapping[str, Decoder]] = {
@@ -156,6 +169,7 @@ _BINARIES: Final[Mapping[str, Decoder]] = {
     "integer": _fixed("!i", "integer"),
     "bigint": _fixed("!q", "bigint"),
     "oid": _fixed("!I", "oid"),
+    "real": _stored(Type("real"), _fixed("!f", "real")),
     "double precision": _stored(_DOUBLE, _fixed("!d", "double precision")),
     **dict.fromkeys(("text", "varchar", "name", '"char"'), _text),
     "bytea": bytes,
@@ -164,10 +178,14 @@ _BINARIES: Final[Mapping[str, Decoder]] = {
         name: _checked(in_range, _fixed("!q", name, EPOCH_2000_US))
         for name in ("timestamp", "timestamptz")
     },
+    "inet": lambda data: _address(data, "inet"),
+    "cidr": lambda data: _address(data, "cidr"),
+    "time": _checked(check_time, _fixed("!q", "time")),
+    "timetz": _zoned_time,
     "uuid": _uuid,
     "char": lambda data: _text(data).rstrip(" "),
     "numeric": numeric_of_binary,
-    "json": lambda data: _json(_text(data)),
+    "json": lambda data: json_form(_text(data)),
     "jsonb": _jsonb,
     "interval": _interval,
 }

@@ -14,8 +14,10 @@ from leasehold.values.array_text import text_of_array
 from leasehold.values.arrays import elements_of
 from leasehold.values.doubles import number_of
 from leasehold.values.interval import Span, span_of
+from leasehold.values.networks import address_of
 from leasehold.values.oids import WireType, oid_of
 from leasehold.values.text_io import shown_text
+from leasehold.values.times import zoned_of
 from leasehold.values.types import VECTORS, Type, element_of, first_subscript
 
 TEXT: Final = 0
@@ -32,8 +34,10 @@ _SMALL: Final = struct.Struct("!ih")
 _INTEGER: Final = struct.Struct("!ii")
 _UNSIGNED: Final = struct.Struct("!iI")
 _BIG: Final = struct.Struct("!iq")
+_SINGLE: Final = struct.Struct("!if")
 _DOUBLE: Final = struct.Struct("!id")
 _SPAN: Final = struct.Struct("!iqii")
+_ZONED_TIME: Final = struct.Struct("!iqi")
 _HEAD: Final = struct.Struct("!cIH")
 _ARRAY: Final = struct.Struct("!iiIii")
 
@@ -119,6 +123,14 @@ def _interval(span: Span) -> bytes:
     return _SPAN.pack(16, span.microseconds, span.days, span.months)
 
 
+def _address(value: str, network: int) -> bytes:
+    """PostgreSQL counts the families 2 and 3."""
+    address = address_of(value)
+    size = address.bits // 8
+    head = bytes((2 if address.family == 4 else 3, address.length, network, size))
+    return _bytes(head + address.number.to_bytes(size))
+
+
 def _bytes(value: bytes) -> bytes:
     return _LENGTH.pack(len(value)) + value
 
@@ -139,6 +151,7 @@ _BINARIES: Final[Mapping[str, Encoder]] = {
     "integer": lambda value: _INTEGER.pack(4, value),
     "bigint": lambda value: _BIG.pack(8, value),
     "oid": lambda value: _UNSIGNED.pack(4, value),
+    "real": lambda value: _SINGLE.pack(4, number_of(value)),
     "double precision": lambda value: _DOUBLE.pack(8, number_of(value)),
     **dict.fromkeys(("text", "varchar", "name", "json"), _plain),
     '"char"': lambda value: _plain(value or "\0"),
@@ -146,6 +159,10 @@ _BINARIES: Final[Mapping[str, Encoder]] = {
     "date": lambda value: _INTEGER.pack(4, value - EPOCH_2000_DAYS),
     "timestamp": lambda value: _BIG.pack(8, value - EPOCH_2000_US),
     "timestamptz": lambda value: _BIG.pack(8, value - EPOCH_2000_US),
+    "inet": lambda value: _address(value, 0),
+    "cidr": lambda value: _address(value, 1),
+    "time": lambda value: _BIG.pack(8, value),
+    "timetz": lambda value: _ZONED_TIME.pack(12, *zoned_of(value)),
     "uuid": lambda value: b"\0\0\0\x10" + bytes.fromhex(value.replace("-", "")),
     "jsonb": lambda value: _bytes(b"\1" + value.encode()),
     "numeric": lambda value: _bytes(numeric_binary(value)),

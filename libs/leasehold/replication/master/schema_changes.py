@@ -14,10 +14,16 @@ from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Hold, Job
+from leasehold.catalog.newer_types import find_newer_type
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
 from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.model.errors import FeatureNotSupported, InsufficientPrivilege, WrongJobState
-from leasehold.model.ids import CHANGES_IN_PLACE, COMPUTED_BACKFILLS, TRANSACTION_JOBS
+from leasehold.model.ids import (
+    CHANGES_IN_PLACE,
+    COLUMN_TYPES,
+    COMPUTED_BACKFILLS,
+    TRANSACTION_JOBS,
+)
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import CheckReport, LeaseAck
@@ -145,6 +151,8 @@ class SchemaChanges:
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)
         writes = _asked_by(script.writes, request.principal)
+        if not self.all_know(COLUMN_TYPES, now.mono_ns):
+            _refuse_newer_types(writes)
         if request.held:
             (job_id,) = (write.job_id for write in writes if isinstance(write, JobWrite))
             return Decision(writes, {"job": job_id}, self._catalog)
@@ -379,6 +387,17 @@ def _range_of(job: Job, through: Key) -> Backfill:
     span = KeySpan(job.through, through)
     version = job.versions[job.table_id]
     return Backfill(job.table_id, version, job.element_id, (), span=span)
+
+
+def _refuse_newer_types(writes: tuple[CatalogWrite, ...]) -> None:
+    """Raises FeatureNotSupported for a type that processes of an earlier release don't know."""
+    bodies = (write.body for write in writes if isinstance(write, DescriptorWrite | JobWrite))
+    name = find_newer_type(bodies, COLUMN_TYPES - 1)
+    if name:
+        raise FeatureNotSupported(
+            f"processes of an earlier release are there, which don't know type {name}",
+            hint="Send the change again when all processes are of this release.",
+        )
 
 
 def _asked_by(writes: tuple[CatalogWrite, ...], principal: str) -> tuple[CatalogWrite, ...]:

@@ -34,6 +34,7 @@ from leasehold.sql.syntax.statements import (
     GeneratedDefinition,
     IndexExpression,
 )
+from leasehold.values.declared import BY_NAME
 from leasehold.values.types import Type
 
 T = TypeVar("T")
@@ -113,7 +114,8 @@ def make_index(
 
 
 def _refuse_unordered(kind: Type, words: str, **detail: object) -> None:
-    if kind.name in ("bytea", "jsonb"):
+    declared = BY_NAME.get(kind.name)
+    if declared is None or not declared.operators:
         raise FeatureNotSupported(f"{words} is {kind}, which can't be indexed yet", **detail)
 
 

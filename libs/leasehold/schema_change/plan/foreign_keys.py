@@ -18,6 +18,7 @@ from leasehold.model.errors import (
     WrongType,
 )
 from leasehold.sql.syntax.statements import ForeignKeyDefinition
+from leasehold.values.types import sort_key_of
 
 
 class Referred(NamedTuple):
@@ -63,7 +64,7 @@ def check_types(columns: tuple[Column, ...], to: Referred, position: int) -> Non
     """Refuse columns of other types: values are compared as they are stored. Raises WrongType, and
     FeatureNotSupported for types of which one value has several forms, or no order."""
     for own, other in zip(columns, to.columns, strict=True):
-        if own.type.name in ("numeric", "jsonb"):
+        if sort_key_of(own.type) is not None:
             raise FeatureNotSupported(
                 f"column {own.name!r} is {own.type}: a foreign key over it is not supported yet",
                 column=own.name,

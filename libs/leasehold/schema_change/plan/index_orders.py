@@ -7,23 +7,10 @@ from typing import Final
 
 from leasehold.model.errors import UnknownObject, WrongType
 from leasehold.sql.syntax.statements import IndexOrder
+from leasehold.values.declared import DECLARED
 from leasehold.values.types import Type
 
-_DEFAULT_OF: Final[Mapping[str, str]] = {
-    "smallint": "int2_ops",
-    "integer": "int4_ops",
-    "bigint": "int8_ops",
-    "numeric": "numeric_ops",
-    "double precision": "float8_ops",
-    "text": "text_ops",
-    "varchar": "text_ops",
-    "char": "bpchar_ops",
-    "boolean": "bool_ops",
-    "date": "date_ops",
-    "timestamp": "timestamp_ops",
-    "timestamptz": "timestamptz_ops",
-    "uuid": "uuid_ops",
-}
+_DEFAULT_OF: Final[Mapping[str, str]] = {each.name: each.operators for each in DECLARED}
 _TEXTS: Final = frozenset({"text", "varchar"})
 _OTHERS: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("text_pattern_ops", "varchar_ops", "varchar_pattern_ops"), _TEXTS),

@@ -25,7 +25,7 @@ from leasehold.sql.functions.registry import aggregate_for
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import refused_at, with_position
 from leasehold.values.text_io import shows_zone
-from leasehold.values.types import Type, element_of, sort_key_of
+from leasehold.values.types import FLOATS, Type, element_of, sort_key_of
 
 if TYPE_CHECKING:
     from leasehold.sql.binding.expressions import Expressions
@@ -131,7 +131,7 @@ def bind_aggregate(self: Expressions, node: tree.Call) -> Bound:
         return Aggregate(
             "count", (), BIGINT, condition=condition, over=window.bind_over(self, node)
         )
-    if name in ("jsonb_agg", "jsonb_object_agg"):
+    if name in ("jsonb_agg", "jsonb_object_agg", "json_agg", "json_object_agg"):
         arguments = _shown_in_zone(self, name, arguments, at)
     shape = _shape(self, name, arguments, at, over=node.over is not None)
     parts = tuple(
@@ -144,7 +144,7 @@ def bind_aggregate(self: Expressions, node: tree.Call) -> Bound:
     if node.distinct and name == "array_agg":
         order = (Key(as_sort_key(parts[0], at), False, False),)  # as PostgreSQL finds equal ones
     if node.distinct and name == "count":
-        parts = (as_key(parts[0]),)
+        parts = (as_sort_key(parts[0], at),)
     return Aggregate(
         shape.emitted,
         parts,
@@ -163,7 +163,7 @@ def _told_apart_here(name: str, parts: tuple[Bound, ...], order: tuple[Key, ...]
     if len(parts) != 1 or order:
         return True
     kind = parts[0].kind
-    if kind == DOUBLE and name not in ("count", "min", "max", "array_agg"):
+    if kind.name in FLOATS and name not in ("count", "min", "max", "array_agg"):
         return True  # a sum depends on the order of what is added
     if kind.name in KEYED:
         return name not in ("count", "min", "max")
@@ -206,10 +206,11 @@ def _shown_in_zone(self: Expressions, name: str, arguments: list[Bound], at: int
     for ordinal, argument in enumerate(arguments):
         if not shows_zone(self.typing.kind_of(argument)):
             made.append(argument)
-        elif ordinal == 0 and name == "jsonb_object_agg":
+        elif ordinal == 0 and name.endswith("_object_agg"):
             made.append(self.typing.cast(argument, TEXT, at))
         else:
-            made.append(self.call("to_jsonb", [argument], at))
+            to_json = "to_jsonb" if name.startswith("jsonb") else "to_json"
+            made.append(self.call(to_json, [argument], at))
     return made
 
 

@@ -70,6 +70,8 @@ _DATETIMES: Final = {
     "transaction_timestamp": "timestamptz",
     "statement_timestamp": "timestamptz",
     "localtimestamp": "timestamp",
+    "localtime": "time",
+    "current_time": "timetz",
     "current_date": "date",
 }
 LISTED_CONSTANTS_MAX: Final = 1_000

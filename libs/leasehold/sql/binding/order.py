@@ -11,14 +11,17 @@ from leasehold.model.errors import (
     InvalidColumnReference,
     Refused,
     SyntaxInvalid,
+    UnknownFunction,
 )
 from leasehold.sql.binding.bound_tree import Bound, Value
 from leasehold.sql.binding.typing import KEYED, PLAIN, as_key, has_order_key
 from leasehold.sql.syntax import tree
+from leasehold.values.declared import Compared, names_compared, names_where
 from leasehold.values.integers import whole
 from leasehold.values.types import Type, element_of
 
-_MANY_FORMS: Final = frozenset({"numeric", "double precision", "interval", "jsonb"})
+_WITHOUT_ORDER: Final = names_compared(Compared.NEVER)
+_MANY_FORMS: Final = names_where(lambda each: each.many_forms)
 """Of which equal values may have storage values that differ."""
 
 
@@ -46,6 +49,10 @@ def as_sort_key(part: Bound, at: int) -> Bound:
         return part
     if part.kind.name in KEYED or has_order_key(part.kind):
         return as_key(part)
+    if part.kind.name in _WITHOUT_ORDER:
+        raise UnknownFunction(
+            f"could not identify an ordering operator for type {part.kind}", position=at
+        )
     raise FeatureNotSupported(f"ordering by type {part.kind} is not supported", position=at)
 
 

@@ -21,23 +21,18 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.sql.functions.registry import cast_for, operator_for
 from leasehold.sql.syntax.positions import refused_at, with_position
-from leasehold.values.catalog_types import LETTERED, NUMBERED, REGISTERED, SYSTEM_TYPES
+from leasehold.values.catalog_types import LETTERED, NUMBERED, REGISTERED
+from leasehold.values.declared import NUMBERS, Compared, names_compared
 from leasehold.values.time_zone import InZone
 from leasehold.values.types import INTEGER_BITS, Type, element_of
 
 COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
-_NUMBERS: Final = ("smallint", "integer", "bigint", "numeric", "double precision")
+_WIDTHS: Final = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
 _DATETIMES: Final = ("date", "timestamp", "timestamptz")
-PLAIN: Final = frozenset(
-    {
-        *("smallint", "integer", "bigint", "double precision", "text", "varchar", "boolean"),
-        *("date", "timestamp", "timestamptz", "uuid", "bytea"),
-        *SYSTEM_TYPES,
-    }
-)
+PLAIN: Final = names_compared(Compared.AS_STORED)
 """Types whose storage values SQLite compares as PostgreSQL compares the values."""
-KEYED: Final = frozenset({"numeric"})
-"""Types that are compared by all of the storage value but its last character."""
+KEYED: Final = names_compared(Compared.BY_KEY)
+"""Types that are compared by a part of the storage value (`emit.key_of`)."""
 ORDER_KEYED: Final = frozenset({"jsonb"})
 """Types that are compared by bytes which a function makes of a value, as arrays are."""
 _NUMBERED: Final = NUMBERED | frozenset(INTEGER_BITS)
@@ -187,7 +182,7 @@ class Typing:
             return TEXT
         names = {one.name, other.name}
         found: Type | None = None
-        if names <= set(_NUMBERS):
+        if names <= NUMBERS:
             found = choose_widest([one, other])
         elif names <= {"text", "varchar"}:  # char is compared by the catalogue
             found = TEXT
@@ -251,7 +246,11 @@ def has_order_key(kind: Type) -> bool:
 
 
 def choose_widest(kinds: list[Type]) -> Type:
-    return Type(max((kind.name for kind in kinds), key=_NUMBERS.index))
+    """Return the type in which all of these numbers are compared: a real beside another type is a
+    double, as in PostgreSQL."""
+    name = max((kind.name for kind in kinds), key=_WIDTHS.index)
+    alike = all(kind.name == name for kind in kinds)
+    return Type(name if alike or name != "real" else "double precision")
 
 
 def _context(names: set[str]) -> Type:

@@ -19,7 +19,7 @@ from leasehold.sql.syntax import tree
 from leasehold.values.dates import DAY_US
 from leasehold.values.doubles import NAN
 from leasehold.values.interval import span_of
-from leasehold.values.types import Type
+from leasehold.values.types import FLOATS, Type
 
 if TYPE_CHECKING:
     from leasehold.sql.binding.expressions import Expressions
@@ -98,16 +98,16 @@ def _offset(self: Expressions, node: tree.Node, sorted_by: Type | None, at: int)
                 "a frame's offset must be a constant or a parameter", position=at
             )
         return part
-    if sorted_by != DOUBLE and self.typing.kind_of(part) not in (OPEN, INTERVAL):
+    if sorted_by.name not in FLOATS and self.typing.kind_of(part) not in (OPEN, INTERVAL):
         raise _not_in_range(sorted_by, at, self.typing.kind_of(part))
-    part = self.typing.convert(part, DOUBLE if sorted_by == DOUBLE else INTERVAL, at)
+    part = self.typing.convert(part, DOUBLE if sorted_by.name in FLOATS else INTERVAL, at)
     if not isinstance(part, Value):
         raise FeatureNotSupported(
             f"an offset of RANGE over {sorted_by} must be a constant", position=at
         )
     if part.value is None:
         return part
-    if sorted_by == DOUBLE:
+    if sorted_by.name in FLOATS:
         if part.value == NAN:
             raise InvalidFrame("a frame's offset must be a number, not NaN", position=at)
         if isinf(part.value):
@@ -146,7 +146,7 @@ def _range_kind(order: tuple[Key, ...], at: int) -> Type:
     if isinstance(value, Native) and value.word == "key":
         (value,) = value.arguments
     kind = value.kind
-    if is_integer(kind) or kind == DOUBLE or kind.name in ("date", "timestamp", "timestamptz"):
+    if is_integer(kind) or kind.name in FLOATS or kind.name in ("date", "timestamp", "timestamptz"):
         return kind
     raise _not_in_range(kind, at)
 

@@ -124,7 +124,7 @@ class Ctes:
                     )
                 if column.kind.name in KEYED and column.kind.scale is None:
                     raise FeatureNotSupported(  # SQLite finds equal rows by itself here
-                        "a recursive UNION over numeric without a scale is not supported: CAST it"
+                        f"a recursive UNION over {column.kind} is not supported: CAST it, a numeric"
                         " to numeric(p, s)",
                         position=at,
                     )

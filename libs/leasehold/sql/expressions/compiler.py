@@ -63,6 +63,7 @@ from leasehold.values.types import Type, order_key_of
 
 DECIDED: Final = frozenset(
     {"now", "gen_random_uuid", "current_timestamp", "current_date", "localtimestamp"}
+    | {"localtime", "current_time"}
 )
 """Words that change from call to call and can be in a default."""
 _WITH_RULES: Final = frozenset({"coalesce", "greatest", "least", "nullif"})

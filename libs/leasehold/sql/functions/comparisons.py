@@ -18,13 +18,17 @@ from leasehold.sql.functions.function import (
     CHAR,
     DATE,
     DOUBLE,
+    INET,
     INTEGERS,
     INTERVAL,
     JSONB,
     NUMERIC,
+    REAL,
     TEXT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    TIMETZ,
     UUID,
     Function,
     make_zoned,
@@ -33,7 +37,7 @@ from leasehold.sql.functions.function import (
 from leasehold.values.dates import DAY_US
 from leasehold.values.doubles import NAN, order_of
 from leasehold.values.time_zone import at_zone
-from leasehold.values.types import Type, sort_key_of
+from leasehold.values.types import FLOATS, Type, sort_key_of
 
 SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -43,9 +47,10 @@ SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_FLOATS: Final = (REAL, DOUBLE)
 _ORDERED: Final = (
-    *(DOUBLE, NUMERIC, TEXT, CHAR, BOOLEAN, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ),
-    *(INTERVAL, UUID, JSONB),
+    *(NUMERIC, TEXT, CHAR, BOOLEAN, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ),
+    *(TIME, TIMETZ, INET, INTERVAL, UUID, JSONB),
 )
 
 
@@ -77,7 +82,7 @@ def _midnight(day: int) -> int:
 
 
 def _of(left: Type, right: Type) -> list[Function]:
-    if left == DOUBLE:
+    if left.name in FLOATS:
         return [Function(s, (left, right), BOOLEAN, _double_comparison(s)) for s in SIGNS]
     key = sort_key_of(left)
     first = _midnight if left == DATE and right != DATE else key
@@ -105,6 +110,7 @@ _LOCAL: Final = (DATE, TIMESTAMP)
 
 OPERATORS: Final = (
     *(f for left in INTEGERS for right in INTEGERS for f in _of(left, right)),
+    *(f for left in _FLOATS for right in _FLOATS for f in _of(left, right)),
     *(f for kind in _ORDERED for f in _of(kind, kind)),
     *(f for left in _LOCAL for right in _LOCAL if left != right for f in _of(left, right)),
     *(f for kind in _LOCAL for f in (*_in_zone(kind, TIMESTAMPTZ), *_in_zone(TIMESTAMPTZ, kind))),

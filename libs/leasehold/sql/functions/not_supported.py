@@ -7,7 +7,6 @@ from typing import Final
 
 _ROWS: Final = "functions that give rows of several columns are not supported"
 _DIMENSIONS: Final = "arrays have one dimension, and begin with element 1"
-_JSON: Final = "json is not supported: jsonb is, and to_jsonb, jsonb_build_object, jsonb_agg"
 
 FUNCTIONS: Final = {
     **dict.fromkeys(
@@ -26,13 +25,19 @@ FUNCTIONS: Final = {
         ("trim_array", "array_sample", "array_shuffle", "parse_ident"),
         "it is not supported: slices a[1:2] and string_to_array are",
     ),
-    **dict.fromkeys(("to_json", "json_build_array", "row_to_json", "json_typeof"), _JSON),
+    **dict.fromkeys(
+        ("row_to_json", "json_to_record", "json_to_recordset", "json_populate_record"), _ROWS
+    ),
     **dict.fromkeys(
         ("jsonb_path_query", "jsonb_path_exists", "jsonb_path_match"),
         "there is no jsonpath: #>> is",
     ),
     **dict.fromkeys(
-        ("jsonb_extract_path", "jsonb_extract_path_text"), "it is not supported: #> and #>> are"
+        (
+            *("jsonb_extract_path", "jsonb_extract_path_text"),
+            *("json_extract_path", "json_extract_path_text"),
+        ),
+        "it is not supported: #> and #>> are",
     ),
     **dict.fromkeys(
         ("convert_to", "convert_from", "convert"), "it is not supported: encode and decode are"

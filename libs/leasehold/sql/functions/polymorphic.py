@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.budget import charge
 from leasehold.model.errors import InvalidArgument, NullNotAllowed, OutOfRange
-from leasehold.sql.functions.function import INTEGER, JSONB, TEXT, Function, is_text
-from leasehold.sql.functions.jsonb.values import json_of
+from leasehold.sql.functions.function import INTEGER, JSON, JSONB, TEXT, Function, is_text
+from leasehold.sql.functions.jsonb.values import json_of, json_text_of
 from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX, check_length, too_long
 from leasehold.sql.syntax.words import RESERVED
 from leasehold.values import jsonb
@@ -258,18 +258,44 @@ def _build_json(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     object_of = _object_of(kinds, zone)
     known = object_of.arguments
     texts = [_shown(kind, zone) for kind in known[::2]]
-    makes = [json_of(kind, zone) for kind in known[1::2]]
+    makes = [json_text_of(kind, zone) for kind in known[1::2]]
 
     def compute(*values: Any) -> str:
         object_of.compute(*values)  # for what it refuses
         pairs = zip(texts, makes, values[::2], values[1::2], strict=True)
         written = [
-            f"{jsonb.text_of(text(name))} : {jsonb.text_of(None if value is None else make(value))}"
+            f"{jsonb.text_of(text(name))} : {'null' if value is None else make(value)}"
             for text, make, name, value in pairs
         ]
-        return f"{{{', '.join(written)}}}"
+        return _within_limit(f"{{{', '.join(written)}}}")
 
-    return Function("json_build_object", known, Type("json"), compute, strict=False)
+    return Function("json_build_object", known, JSON, compute, strict=False)
+
+
+@in_zones
+def _build_json_array(kinds: Kinds, zone: ZoneInfo) -> Function | None:
+    makes = [json_text_of(kind, zone) for kind in _known(kinds)]
+
+    def compute(*values: Any) -> str:
+        pairs = zip(makes, values, strict=True)
+        written = ["null" if value is None else make(value) for make, value in pairs]
+        return _within_limit(f"[{', '.join(written)}]")
+
+    return Function("json_build_array", _known(kinds), JSON, compute, strict=False)
+
+
+@in_zones
+def _to_json(kinds: Kinds, zone: ZoneInfo) -> Function | None:
+    if len(kinds) != 1 or kinds[0] is None:
+        return None
+    make = json_text_of(kinds[0], zone)
+    return Function("to_json", (kinds[0],), JSON, lambda value: _within_limit(make(value)))
+
+
+def _within_limit(text: str) -> str:
+    if len(text) > TEXT_BYTES_MAX:
+        raise too_long(TEXT_BYTES_MAX)
+    return text
 
 
 # ------------------------------------------------------------------ char(n)
@@ -291,6 +317,8 @@ FAMILIES: Final[dict[str, Family]] = {
     "to_jsonb": _to_jsonb,
     "jsonb_build_array": _build_array,
     "jsonb_build_object": in_zones(_object_of),
+    "to_json": _to_json,
+    "json_build_array": _build_json_array,
     "json_build_object": _build_json,
     "octet_length": _octets,
 }

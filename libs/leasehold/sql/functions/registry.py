@@ -15,14 +15,15 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, UnknownFunction, WrongObject
-from leasehold.sql.functions import comparisons, not_supported, polymorphic
+from leasehold.sql.functions import comparisons, networks, not_supported, polymorphic
 from leasehold.sql.functions.aggregates.aggregates import Aggregate, aggregate_of
 from leasehold.sql.functions.arrays import array, set_returning
 from leasehold.sql.functions.casts.casts import Context, make_cast
 from leasehold.sql.functions.dates import arithmetic as date_arithmetic
-from leasehold.sql.functions.dates import fields, timestamps
+from leasehold.sql.functions.dates import fields, times, timestamps
 from leasehold.sql.functions.function import TEXT, Function, is_text, make_zoned
 from leasehold.sql.functions.jsonb import functions as jsonb
+from leasehold.sql.functions.jsonb import json_functions
 from leasehold.sql.functions.numbers import arithmetic, mathematics
 from leasehold.sql.functions.resolution import category, kind_name, resolve
 from leasehold.sql.functions.system import catalog, node, rights, sequence, session
@@ -41,8 +42,20 @@ def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
 
 
 _MODULES: Final[tuple[Any, ...]] = (
-    *(arithmetic, comparisons, polymorphic, array, bytea, catalog, jsonb, timestamps, node),
-    *(mathematics, like, regexp, rights, sequence, session, text, date_arithmetic, fields),
+    networks,
+    *(
+        arithmetic,
+        comparisons,
+        polymorphic,
+        array,
+        bytea,
+        catalog,
+        jsonb,
+        json_functions,
+        timestamps,
+        node,
+    ),
+    *(mathematics, like, regexp, rights, sequence, session, text, date_arithmetic, fields, times),
 )
 ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(
     f for module in _MODULES for f in getattr(module, "FUNCTIONS", ())

@@ -12,44 +12,17 @@ from typing import Any, Final
 
 from leasehold.model.errors import AmbiguousFunction, WrongType
 from leasehold.sql.functions.function import BIGINT, INTEGER, NUMERIC, TEXT, Function
-from leasehold.values.catalog_types import NUMBERED, REGISTERED
+from leasehold.values.declared import DECLARED, names_where
 from leasehold.values.letters import is_digits
 from leasehold.values.text_io import from_text
-from leasehold.values.types import INTEGER_BITS, VECTORS, Type, element_of
+from leasehold.values.types import INTEGER_BITS, Type, element_of
 
-CATEGORIES: Final = {
-    "boolean": "B",
-    '"char"': "Z",
-    **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "double precision"), "N"),
-    **dict.fromkeys(NUMBERED, "N"),
-    **dict.fromkeys(("text", "varchar", "char", "name"), "S"),
-    **dict.fromkeys(("date", "timestamp", "timestamptz"), "D"),
-    "interval": "T",
-    "void": "P",
-    "record": "P",
-    **dict.fromkeys(VECTORS, "A"),
-}
+CATEGORIES: Final = {each.name: each.category for each in DECLARED}
 """PostgreSQL's letters by the names of types; every other type is of U, user-defined ones."""
 _NOTHING_IN_COMMON: Final = frozenset({"P", "U", "Z"})
 """Categories whose types are not brought to a common one."""
-PREFERRED: Final = frozenset(
-    {"double precision", "oid", "text", "timestamptz", "interval", "boolean"}
-)
-_IMPLICIT: Final = {
-    "smallint": frozenset({"integer", "bigint", "numeric", "double precision", *NUMBERED}),
-    "integer": frozenset({"bigint", "numeric", "double precision", *NUMBERED}),
-    "bigint": frozenset({"numeric", "double precision", *NUMBERED}),
-    "numeric": frozenset({"double precision"}),
-    "text": frozenset({"varchar", "char", "name", "regclass"}),
-    "varchar": frozenset({"text", "char", "name", "regclass"}),
-    "char": frozenset({"text", "varchar", "name"}),
-    "date": frozenset({"timestamp", "timestamptz"}),
-    "timestamp": frozenset({"timestamptz"}),
-    **dict.fromkeys(REGISTERED, frozenset({"oid", "bigint"})),
-    "oid": frozenset({"bigint", *REGISTERED}),
-    "name": frozenset({"text"}),
-    '"char"': frozenset({"text"}),
-}
+PREFERRED: Final = names_where(lambda each: each.preferred)
+_IMPLICIT: Final = {each.name: frozenset(each.implicit) for each in DECLARED}
 """Casts that are made without being asked for, anywhere in an expression."""
 
 Kinds = Sequence[Type | None]

@@ -38,14 +38,18 @@ from leasehold.sql.binding.bound_tree import (
 from leasehold.sql.binding.typing import KEYED, ORDER_KEYED, as_key, has_order_key
 from leasehold.sql.binding.walk import walk
 from leasehold.sql.functions.arrays.array import order_key
-from leasehold.sql.functions.function import NUMERIC, TEXT, Function
+from leasehold.sql.functions.function import TEXT, Function, unchanged
 from leasehold.sql.functions.system.sequence import COUNTING
 from leasehold.sql.planning.emit_from import FromEmitter
 from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted, function_name, materialize
+from leasehold.sql.planning.key_text import key_text
 from leasehold.sql.planning.native import native_text
-from leasehold.values.types import Type
+from leasehold.values.types import Type, sort_key_of
 
-NUMERIC_KEY: Final = Function("numeric_key", (NUMERIC,), TEXT, lambda stored: stored[:-1])
+KEYS: Final = {
+    kind.name: Function(f"{kind.name}_key", (kind,), TEXT, sort_key_of(kind) or unchanged)
+    for kind in map(Type, sorted(KEYED))
+}
 _HOLE: Final = re.compile(r"\?([0-9]+)")
 
 
@@ -148,7 +152,7 @@ class Emitter:
             return str(value.number + 1)
         if has_order_key(value.kind):
             return self._call(order_key(value.kind), f"o{value.number}")
-        return _key_of(f"o{value.number}")
+        return key_text(value.kind, f"o{value.number}")
 
     # ---------------------------------------------------------- bodies
 
@@ -206,7 +210,7 @@ class Emitter:
         shown: list[str] = []
         for n, kind in enumerate(kinds):
             by_function = kind.name in ORDER_KEYED
-            of_number = _key_of(f"o{n}") if kind.name in KEYED else f"o{n}"
+            of_number = key_text(kind, f"o{n}") if kind.name in KEYED else f"o{n}"
             shown.append(self._call(order_key(kind), f"o{n}") if by_function else of_number)
         return ", ".join(shown) or "o0"
 
@@ -308,11 +312,13 @@ class Emitter:
         return native_text(word, texts)
 
     def _compared_by(self, part: Bound) -> str:
-        """A numeric's sort key, for which the value is computed once."""
+        """The sort key of a keyed type, for which the value is computed once."""
         if isinstance(part, Value) and part.value is not None:
-            return self.made.constant(part.value[:-1])
+            key = sort_key_of(part.kind)
+            assert key is not None, part.kind
+            return self.made.constant(key(part.value))
         text, draws = self.made.with_draws(lambda: self.expression(part))
-        return self._call(NUMERIC_KEY, text) if draws else _key_of(text)
+        return self._call(KEYS[part.kind.name], text) if draws else key_text(part.kind, text)
 
     def _scalar(self, part: Scalar) -> str:
         text = self.query(part.query)
@@ -430,10 +436,6 @@ def _output_names(count: int) -> str:
 def _has_keys(kinds: list[Type]) -> bool:
     """Return whether one of the types has equal values that look different."""
     return any(kind.name in KEYED or kind.name in ORDER_KEYED for kind in kinds)
-
-
-def _key_of(numeric: str) -> str:
-    return f"substr({numeric}, 1, length({numeric}) - 1)"
 
 
 def _aggregates(body: BoundSelect) -> bool:

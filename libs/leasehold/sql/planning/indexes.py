@@ -54,9 +54,10 @@ from leasehold.sql.binding.typing import KEYED
 from leasehold.sql.binding.walk import conjuncts, mapped, relations_in, walk
 from leasehold.sql.functions.function import BOOLEAN
 from leasehold.sql.planning.emit_from import inner_sources
+from leasehold.values.declared import names_where
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-WITHOUT_ENTRIES: Final = frozenset({"bytea", "jsonb"})
+WITHOUT_ENTRIES: Final = names_where(lambda each: not each.operators)
 _NOT_CONSTANT: Final = (Aggregate, Scalar, Exists, Member, Compared)
 
 

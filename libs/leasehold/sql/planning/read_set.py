@@ -50,6 +50,7 @@ from leasehold.sql.planning.indexes import (
 )
 from leasehold.sql.planning.outer_joins import Seat, has_outer_join, join_inputs_of
 from leasehold.sql.planning.reads import LISTED_MAX, Lookup, Place, Reads, Scales
+from leasehold.values.types import Type
 
 LOOKED_UP_MAX: Final = 1_000
 """Keys that other tables' rows name; more of them are the whole table."""
@@ -266,7 +267,7 @@ def _by_constants(source: TableSource, told: list[Sought]) -> tuple[Place, ...] 
             return tuple(replace(index_range, prefix=(*equal, item)) for item in said.values)
         if said.sign == "members":
             assert said.query is not None
-            keyed = said.query.columns[0].kind.name in KEYED
+            keyed = _keyed_type(said.query)
             return (replace(index_range, array=said.values[0], keyed=keyed),)
         if said.sign in (">", ">="):
             index_range = replace(index_range, low=said.values[0])
@@ -283,7 +284,7 @@ def _by_index(table_id: int, access: Access) -> tuple[Place, ...]:
             return tuple(replace(index_range, prefix=(*equal, item)) for item in access.items)
         array = None if access.members is None else _array_of(access.members)
         if array is not None and access.members is not None:
-            keyed = access.members.columns[0].kind.name in KEYED
+            keyed = _keyed_type(access.members)
             return (replace(index_range, array=array, keyed=keyed),)
         low, high = (
             None if bound is None or not _constant(bound[0]) else bound[0]
@@ -291,6 +292,11 @@ def _by_index(table_id: int, access: Access) -> tuple[Place, ...]:
         )
         index_range = replace(index_range, low=low, high=high)
     return (index_range,) if index_range != Place(table_id, index_range.index_id, ()) else ()
+
+
+def _keyed_type(query: BoundQuery) -> Type | None:
+    kind = query.columns[0].kind
+    return kind if kind.name in KEYED else None
 
 
 def _best(source: TableSource, sought: list[Sought]) -> tuple[int, tuple[Bound, ...]] | None:

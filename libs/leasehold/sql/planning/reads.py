@@ -21,7 +21,7 @@ from leasehold.sql.planning.emit import emit
 from leasehold.sql.planning.emitted import Beside, Emitted
 from leasehold.values.arrays import elements_of
 from leasehold.values.numeric import with_scale
-from leasehold.values.types import words_of
+from leasehold.values.types import Type, sort_key_of, words_of
 
 LISTED_MAX: Final = 100
 """Values of an IN or an array that are places of their own; of more the list tells nothing."""
@@ -48,7 +48,8 @@ which the scale stands in the store (`values/numeric.py`)."""
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place that is read: a prefix of a key with bounds behind it. Each element of `array` stands
-    behind `prefix`; `keyed`: as entries hold them."""
+    behind `prefix`; `keyed`: their
+    type, where entries hold a key of each."""
 
     table_id: int
     index_id: int
@@ -56,7 +57,7 @@ class Place:
     low: Bound | None = None
     high: Bound | None = None
     array: Bound | None = None
-    keyed: bool = False
+    keyed: Type | None = None
     scales: Scales = ()
 
     def reads(self, parameters: Sequence[Any]) -> Iterator[Read]:
@@ -78,7 +79,7 @@ class Place:
             return
         for element in elements:
             if element is not None:
-                value = element[:-1] if self.keyed else element
+                value = element if self.keyed is None else _key(self.keyed, element)
                 last = as_stored((value,), behind)
                 yield Read(self.table_id, self.index_id, before + last)
 
@@ -144,6 +145,11 @@ class Reads:
         ] == [(table_id, 0, key_columns, None, None, None)]
 
 
+def _key(kind: Type, value: Any) -> Any:
+    key = sort_key_of(kind)
+    return value if key is None else key(value)
+
+
 def _computed(part: Bound, parameters: Sequence[Any]) -> Any:
     """Return the value of what is constant. Raises what functions raise."""
     match part:
@@ -153,7 +159,8 @@ def _computed(part: Bound, parameters: Sequence[Any]) -> Any:
             return parameters[part.number - 1]
         case Native():
             value = _computed(part.arguments[0], parameters)
-            return value[:-1] if part.word == "key" and value is not None else value
+            keyed = part.word == "key" and value is not None
+            return _key(part.kind, value) if keyed else value
         case Apply():
             values = [_computed(argument, parameters) for argument in part.arguments]
             if part.function.strict and None in values:

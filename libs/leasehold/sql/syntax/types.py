@@ -82,16 +82,16 @@ def type_of(name: TypeName, *, in_query: bool = True) -> Type:
     """Return the type that is named. An expression that is kept (`in_query` False) may name types
     of columns alone, not those of the system catalog. Raises FeatureNotSupported with the known
     types."""
-    if name.array and in_query:
-        return array_of(type_of(replace(name, array=False)))
+    if name.array:
+        return array_of(type_of(replace(name, array=False), in_query=in_query))
     text = name.name
     of_query = in_query and (text in SYSTEM_TYPES or text in VECTORS)
-    if (of_query or text == "interval") and not name.modifiers and not name.array:
+    if of_query and not name.modifiers:
         return Type(text)
     if name.modifiers:
         text += f"({','.join(map(str, name.modifiers))})"
     with refused_at(name.at):
-        return parse_type(f"{text}[]" if name.array else text)
+        return parse_type(text)
 
 
 def _modifier(node: Body, at: int) -> int:

@@ -11,7 +11,7 @@ from leasehold.catalog.schema_names import PUBLIC
 from leasehold.sql.system_catalog.granted import GRANTED
 from leasehold.sql.system_catalog.names import NAMESPACES
 from leasehold.sql.system_catalog.sequences import identity_of, information_sequences
-from leasehold.values.types import INTEGER_BITS, SECOND_DIGITS, Type
+from leasehold.values.types import INTEGER_BITS, SECOND_DIGITS, Type, element_of
 
 if TYPE_CHECKING:
     from leasehold.sql.system_catalog.rows import SystemCatalog
@@ -27,6 +27,7 @@ _KINDS: Final[Mapping[str, str]] = {
 _YES: Final[Mapping[bool, str]] = {True: "YES", False: "NO"}
 _BYTES_OF_CHARACTER: Final = 4
 _UNBOUND_BYTES: Final = 1 << 30
+_REAL_BITS: Final = 24
 _DOUBLE_BITS: Final = 53
 _BEYOND_SELECT: Final = ALL["table"] & ~Privilege.SELECT
 """Who may do one of these with a table is shown its constraints."""
@@ -76,11 +77,11 @@ def _columns(catalog: SystemCatalog) -> Iterator[Row]:
                 "ordinal_position": number,
                 "column_default": None if column.generated else default,
                 "is_nullable": _YES[column.nullable],
-                "data_type": text.type_text(kind),
+                "data_type": "ARRAY" if element_of(kind) else text.type_text(kind),
                 **_measures(kind),
                 "udt_catalog": catalog.database,
                 "udt_schema": "pg_catalog",
-                "udt_name": text.PG_NAMES.get(kind.name, kind.name),
+                "udt_name": text.type_name(kind),
                 "dtd_identifier": str(number),
                 "is_self_referencing": "NO",
                 **identity_of(catalog, column),
@@ -99,6 +100,8 @@ def _measures(kind: Type) -> Row:
         case "smallint" | "integer" | "bigint":
             bits = INTEGER_BITS[kind.name]
             return {"numeric_precision": bits, "numeric_precision_radix": 2, "numeric_scale": 0}
+        case "real":
+            return {"numeric_precision": _REAL_BITS, "numeric_precision_radix": 2}
         case "double precision":
             return {"numeric_precision": _DOUBLE_BITS, "numeric_precision_radix": 2}
         case "numeric":
@@ -109,7 +112,7 @@ def _measures(kind: Type) -> Row:
             }
         case "date":
             return {"datetime_precision": 0}
-        case "timestamp" | "timestamptz":
+        case "time" | "timetz" | "timestamp" | "timestamptz" | "interval":
             digits = SECOND_DIGITS if kind.length is None else kind.length
             return {"datetime_precision": digits}
     return {}

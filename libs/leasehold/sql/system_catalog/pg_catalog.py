@@ -29,7 +29,7 @@ from leasehold.sql.system_catalog.roles import (
 from leasehold.sql.system_catalog.sequences import dependencies, sequence_rows, sequences_view
 from leasehold.sql.system_catalog.system_rows import COLLATED, attribute_row, is_view
 from leasehold.sql.system_catalog.type_functions import columns_of, function_rows
-from leasehold.values.oids import TYPE_OIDS
+from leasehold.values.declared import BY_NAME
 from leasehold.values.types import VECTORS, Type
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 _ELEMENTS: Final = {
-    "name": TYPE_OIDS['"char"'].oid,
-    **{vector: TYPE_OIDS[element].oid for vector, element in VECTORS.items()},
+    "name": BY_NAME['"char"'].oid,
+    **{vector: BY_NAME[element].oid for vector, element in VECTORS.items()},
 }
 
 
@@ -266,7 +266,7 @@ def type_rows() -> Iterator[Row]:
     """Give the rows of pg_type, which are the same in every database."""
     common = {"typnamespace": oids.CATALOG_NAMESPACE, "typowner": oids.OWNER}
     common |= {"typisdefined": 1, "typtypmod": -1}
-    for name, numbers in TYPE_OIDS.items():
+    for name, numbers in BY_NAME.items():
         called = text.PG_NAMES.get(name, name)
         collation = oids.DEFAULT_COLLATION if name in COLLATED else 0
         yield {

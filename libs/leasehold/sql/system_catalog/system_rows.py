@@ -13,7 +13,7 @@ from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_OIDS, SYSTEM_RELATIONS
 from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.values.oids import modifier_of, oid_of, size_of
-from leasehold.values.types import Type
+from leasehold.values.types import Type, element_of
 
 Row = Mapping[str, Any]
 
@@ -72,11 +72,14 @@ def attribute_row(relation: int, number: int, name: str, kind: Type) -> dict[str
         "atttypid": oid_of(kind),
         "atttypmod": modifier_of(kind),
         "attlen": size,
+        "attndims": int(kind.name.endswith("[]")),
         "attstattarget": -1,
         "attcacheoff": -1,
         "attislocal": 1,
         "attbyval": int(0 < size <= 8),
         "attstorage": storage_of(kind),
         "attalign": alignment_of(kind),
-        "attcollation": oids.DEFAULT_COLLATION if kind.name in COLLATED else 0,
+        "attcollation": oids.DEFAULT_COLLATION
+        if (element_of(kind) or kind).name in COLLATED
+        else 0,
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from leasehold.sql.system_catalog import oids
-from leasehold.values.oids import TYPE_OIDS
+from leasehold.values.declared import BY_NAME as TYPES
 
 _CSTRING: Final = 2275
 _INTERNAL: Final = 2281
@@ -24,10 +24,15 @@ _NUMBERS: Final = """
     text text 46 47 2414 2415
     oid oid 1798 1799 2418 2419
     json json_ 321 322 323 324
+    real float4 200 201 2424 2425
     double-precision float8 214 215 2426 2427
     char bpchar 1044 1045 2430 2431
     varchar varchar 1046 1047 2432 2433
     date date_ 1084 1085 2468 2469
+    inet inet_ 910 911 2496 2497
+    cidr cidr_ 1267 1427 2498 2499
+    time time_ 1143 1144 2470 2471
+    timetz timetz_ 1350 1351 2472 2473
     timestamp timestamp_ 1312 1313 2474 2475
     timestamptz timestamptz_ 1150 1151 2476 2477
     interval interval_ 1160 1161 2478 2479
@@ -52,11 +57,11 @@ _NUMBERS: Final = """
 _WITH_MODIFIER: Final = frozenset(
     {
         *("bpchar", "varchar", "timestamp_", "timestamptz_", "interval_", "numeric_", "record_"),
-        "array_",
+        *("time_", "timetz_", "array_"),
     }
 )
 """Those that are told the element's type and the modifier as well."""
-_MORE: Final = (TYPE_OIDS["oid"].oid, TYPE_OIDS["integer"].oid)
+_MORE: Final = (TYPES["oid"].oid, TYPES["integer"].oid)
 
 
 class TypeFunction(NamedTuple):
@@ -72,13 +77,13 @@ def _made() -> Iterator[tuple[str, tuple[TypeFunction, ...]]]:
     for line in _NUMBERS.strip().splitlines():
         kind, stem, *numbers = line.split()
         kind = kind.replace("-", " ")
-        own = _ANYARRAY if kind == "[]" else TYPE_OIDS[kind].oid
+        own = _ANYARRAY if kind == "[]" else TYPES[kind].oid
         more = _MORE if stem in _WITH_MODIFIER else ()
         signatures = (
             ("in", (_CSTRING, *more), own),
             ("out", (own,), _CSTRING),
             ("recv", (_INTERNAL, *more), own),
-            ("send", (own,), TYPE_OIDS["bytea"].oid),
+            ("send", (own,), TYPES["bytea"].oid),
         )
         yield (
             kind,

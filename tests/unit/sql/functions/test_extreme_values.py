@@ -38,8 +38,9 @@ from leasehold.values.dates import DAY_LEAST, DAY_MOST
 from leasehold.values.jsonb import is_stored_form
 from leasehold.values.numeric import decimal_of
 from leasehold.values.numeric import stored_form as number_form
+from leasehold.values.singles import is_single
 from leasehold.values.storage import to_storage
-from leasehold.values.types import KNOWN, TEXT_BYTES_MAX, Type, array_of, element_of
+from leasehold.values.types import FLOATS, KNOWN, TEXT_BYTES_MAX, Type, array_of, element_of
 from tests.models.summary import Tell
 
 SEED: Final = int(os.environ.get("SEED", "1"))
@@ -86,6 +87,14 @@ SCALARS: Final[dict[str, Sequence[Any]]] = {
         *(0.0, -0.0, 1.0, -1.5, 0.5, 1e308, -1e308, 5e-324, 9.3e18, -1e15, 1e300),
         *(float("inf"), float("-inf"), float("nan")),
     ),
+    "real": (
+        *(0.0, -0.0, 1.0, -1.5, 0.5, 3.4028234663852886e38, -1e38, 1.401298464324817e-45, -1e15),
+        *(float("inf"), float("-inf"), float("nan")),
+    ),
+    "inet": ("0.0.0.0/0", "255.255.255.255", "::/0", "::ffff:1.2.3.4/96", "ffff::ffff/128"),
+    "cidr": ("0.0.0.0/0", "255.255.255.255/32", "::/0", "::1/128", "10.0.0.0/8"),
+    "time": ("00:00:00", "24:00:00", "23:59:59.999999", "10:20:30.5"),
+    "timetz": ("00:00:00+15:59:59", "24:00:00-15:59:59", "23:59:59.999999+00", "10:20:30-03:30"),
     "text": TEXTS,
     "varchar": TEXTS,
     "char": TEXTS,
@@ -117,7 +126,7 @@ def values_of(kind: Type) -> list[Any]:
     outside = SCALARS.get(kind.name)
     if outside is None:  # of the system catalog, as numbers or names
         return [None, 0, 25, (1 << 31) - 1, "x"]
-    if kind.name not in KNOWN and kind.name != "interval":
+    if kind.name not in KNOWN:
         return [None, *outside]
     store = to_storage(kind)
     return [None, *map(store, outside)]
@@ -131,6 +140,7 @@ LIMITS: Final = {
     "boolean": (0, 1),
     "date": (DAY_LEAST, DAY_MOST),
     "timestamp": (DAY_LEAST * DAY_US, (DAY_MOST + 1) * DAY_US - 1),
+    "time": (0, DAY_US),
     "timestamptz": (DAY_LEAST * DAY_US, (DAY_MOST + 1) * DAY_US - 1),
 }
 
@@ -181,9 +191,11 @@ def why_no_value(kind: Type, value: Any) -> str:
         least, most = LIMITS[kind.name]
         whole = type(value) in (int, bool) and least <= value <= most
         return "" if whole else f"{value!r:.60} is no {kind}"
-    if kind.name == "double precision":
+    if kind.name in FLOATS:
         double = value == "NaN" or (type(value) in (float, int) and value == value)
-        return "" if double else f"{value!r:.60} is no double's storage value"
+        if double and kind.name == "real" and value != "NaN":
+            double = is_single(value)
+        return "" if double else f"{value!r:.60} is no {kind}'s storage value"
     if isinstance(value, str):
         limit = CHARACTERS_MAX if element_of(kind) is not None else MADE_CHARACTERS_MAX
         if len(value) > limit:
@@ -226,7 +238,7 @@ def families() -> list[Function]:
 
 
 def casts() -> list[Function]:
-    kinds = [*map(Type, (*KNOWN, "interval")), *(array_of(Type(name)) for name in KNOWN)]
+    kinds = [*map(Type, KNOWN), *(array_of(Type(name)) for name in KNOWN)]
     narrow = [Type("varchar", 3), Type("char", 3), Type("numeric", None, 5, 2)]
     found = [cast_for(a, b, "explicit") for a in (None, *kinds) for b in (*kinds, *narrow)]
     return [cast for cast in found if cast is not None]

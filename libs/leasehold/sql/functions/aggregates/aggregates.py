@@ -28,24 +28,30 @@ from leasehold.sql.functions.function import (
     CHAR,
     DATE,
     DOUBLE,
+    INET,
     INTEGER,
     INTEGERS,
     INTERVAL,
+    JSON,
     JSONB,
     NUMERIC,
+    REAL,
     SMALLINT,
     TEXT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    TIMETZ,
     Function,
     unchanged,
 )
-from leasehold.sql.functions.jsonb.values import json_of
+from leasehold.sql.functions.jsonb.values import json_of, json_text_of
 from leasehold.sql.functions.numbers.arithmetic import (
     DISPLAY_SCALE_MAX,
     check_finite,
     check_range,
     division_scale,
+    in_real,
     numeric_quotient,
     quotient,
 )
@@ -111,6 +117,8 @@ def _folded(
 def _sum(kind: Type, result: Type) -> Aggregate:
     if kind == DOUBLE:
         return _folded("sum", kind, result, over_floats(check_finite(operator.add)))
+    if kind == REAL:
+        return _folded("sum", kind, result, over_floats(in_real(check_finite(operator.add))))
     if result == BIGINT:
         return _folded("sum", kind, result, operator.add, check_range(BIGINT, unchanged))
     if kind == INTERVAL:
@@ -224,7 +232,7 @@ def _double_average(state: _Moments) -> Stored | None:
     return stored_double(state.total / state.count) if state.count else None
 
 
-def _double_spread(name: str) -> Aggregate:
+def _float_spread(name: str, kind: Type) -> Aggregate:
     sample = not name.endswith("_pop")
     root = name.startswith("stddev")
 
@@ -234,7 +242,7 @@ def _double_spread(name: str) -> Aggregate:
         made = state.distances / (state.count - 1.0 if sample else state.count)
         return stored_double(math.sqrt(made) if root else made)
 
-    return Aggregate(name, (DOUBLE,), DOUBLE, _Moments, _more_moments, finish)
+    return Aggregate(name, (kind,), DOUBLE, _Moments, _more_moments, finish)
 
 
 class _SpanSums:
@@ -374,6 +382,44 @@ def _named(name_kind: Type | None, kind: Type | None) -> Aggregate:
     )
 
 
+def _json_list(written: list[Any]) -> str:
+    return _json_within(f"[{', '.join('null' if each is None else each for each in written)}]")
+
+
+def _json_within(text: str) -> str:
+    if len(text) > MADE_CHARACTERS_MAX:
+        raise too_long(MADE_CHARACTERS_MAX)
+    return text
+
+
+def _json_named(name_kind: Type | None, kind: Type | None) -> Aggregate:
+    """Return json_object_agg, whose members come in the order of the rows, repeated ones too."""
+    names, known = name_kind or TEXT, kind or TEXT
+    make = json_text_of(known)
+
+    def step(state: _Listed | None, name: Any, value: Any) -> _Listed:
+        if name is None:
+            raise InvalidArgument("field name must not be null")
+        made = _Listed() if state is None else state
+        shown = jsonb.text_of(shown_text(names, name))
+        made.append(f"{shown} : {'null' if value is None else make(value)}")
+        return made
+
+    def finish(state: list[Any] | None) -> str | None:
+        return None if state is None else _json_within(f"{{ {', '.join(state)} }}")
+
+    return Aggregate(
+        "json_object_agg",
+        (names, known),
+        JSON,
+        _none,
+        step,
+        finish,
+        strict=False,
+        keeps_rows=True,
+    )
+
+
 # ------------------------------------------------------------------ the table
 
 _BITS: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -384,20 +430,37 @@ _BITS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 _SPREADS: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
 _EXTREMES: Final = (
     *INTEGERS,
-    *(NUMERIC, DOUBLE, TEXT, CHAR, DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL),
+    *(
+        NUMERIC,
+        REAL,
+        DOUBLE,
+        TEXT,
+        CHAR,
+        DATE,
+        TIME,
+        TIMETZ,
+        TIMESTAMP,
+        TIMESTAMPTZ,
+        INTERVAL,
+        INET,
+    ),
 )
 _TABLE: Final = (
     _sum(SMALLINT, BIGINT),
     _sum(INTEGER, BIGINT),
     _sum(BIGINT, NUMERIC),
     _sum(NUMERIC, NUMERIC),
+    _sum(REAL, REAL),
     _sum(DOUBLE, DOUBLE),
     _sum(INTERVAL, INTERVAL),
     *(_exact_average(kind) for kind in (*INTEGERS, NUMERIC)),
-    Aggregate("avg", (DOUBLE,), DOUBLE, _Moments, _more_moments, _double_average),
+    *(
+        Aggregate("avg", (kind,), DOUBLE, _Moments, _more_moments, _double_average)
+        for kind in (REAL, DOUBLE)
+    ),
     Aggregate("avg", (INTERVAL,), INTERVAL, _SpanSums, _more_spans, _span_average),
     *(_exact_spread(name, kind) for name in _SPREADS for kind in (*INTEGERS, NUMERIC)),
-    *(_double_spread(name) for name in _SPREADS),
+    *(_float_spread(name, kind) for name in _SPREADS for kind in (REAL, DOUBLE)),
     *(_extreme(name, kind) for name in ("min", "max") for kind in _EXTREMES),
     *(_folded(name, BOOLEAN, BOOLEAN, operator.and_) for name in ("bool_and", "every")),
     _folded("bool_or", BOOLEAN, BOOLEAN, operator.or_),
@@ -424,19 +487,15 @@ _TABLE: Final = (
     ),
 )
 AGGREGATE_NAMES: Final = frozenset(
-    {a.name for a in _TABLE} | {"array_agg", "count", "jsonb_agg", "jsonb_object_agg"}
+    {a.name for a in _TABLE}
+    | {"array_agg", "count", "jsonb_agg", "jsonb_object_agg"}
+    | {"json_agg", "json_object_agg"}
 )
-_NOT_BUILT: Final = {
-    "json_agg": "json_agg is not supported: use jsonb_agg",
-    "json_object_agg": "json_object_agg is not supported: use jsonb_object_agg",
-}
 
 
 def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
     """Return the aggregate of that name over values of these types, None for open ones; `count` of
     no argument counts rows. Raises UnknownFunction, AmbiguousFunction, FeatureNotSupported."""
-    if name in _NOT_BUILT:
-        raise FeatureNotSupported(_NOT_BUILT[name])
     if name == "count" and len(kinds) <= 1:
         known = tuple(kind or TEXT for kind in kinds)
         return Aggregate("count", known, BIGINT, lambda: 0, lambda state, *_: state + 1, unchanged)
@@ -451,6 +510,11 @@ def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
     if name == "jsonb_agg" and len(kinds) == 1:
         known_kind = kinds[0] or TEXT
         return _listed(name, known_kind, JSONB, json_of(known_kind), jsonb.text_of)
+    if name == "json_agg" and len(kinds) == 1:
+        known_kind = kinds[0] or TEXT
+        return _listed(name, known_kind, JSON, json_text_of(known_kind), _json_list)
+    if name == "json_object_agg" and len(kinds) == 2:
+        return _json_named(*kinds)
     if name == "jsonb_object_agg" and len(kinds) == 2:
         return _named(*kinds)
     kind = kinds[0] if len(kinds) == 1 else None

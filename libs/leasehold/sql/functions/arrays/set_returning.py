@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -19,6 +20,7 @@ from leasehold.sql.functions.function import (
     BOOLEAN,
     INTEGER,
     INTERVAL,
+    JSON,
     JSONB,
     NUMERIC,
     TEXT,
@@ -28,6 +30,7 @@ from leasehold.sql.functions.function import (
     make_zoned,
     unchanged,
 )
+from leasehold.sql.functions.jsonb import json_functions
 from leasehold.sql.functions.jsonb.functions import text_of_value
 from leasehold.sql.functions.texts import regexp
 from leasehold.sql.syntax.tree import EXPAND_ARRAY, FIELD_OF, RECORD_FIELDS
@@ -35,6 +38,7 @@ from leasehold.values.arrays import ELEMENTS_MAX, check_characters, elements_of,
 from leasehold.values.catalog_types import REGCLASS
 from leasehold.values.interval import Span, sort_key, span_of
 from leasehold.values.interval import stored_form as interval_form
+from leasehold.values.json_text import Part
 from leasehold.values.jsonb import kind_of, text_of, value_of
 from leasehold.values.numeric import EXACT, decimal_of
 from leasehold.values.numeric import stored_form as numeric_form
@@ -188,6 +192,10 @@ def _each_element(stored: str) -> Iterable[Any]:
     return charge_each(_json_elements(stored), _ROW_WORK)
 
 
+def _json_parts(name: str, show: Callable[[Part], str | None], stored: str) -> str:
+    return stored_form([show(part) for part in json_functions.elements(stored, name)])
+
+
 def _json_keys(stored: str) -> str:
     value = value_of(stored)
     if not isinstance(value, dict):
@@ -222,6 +230,19 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         lambda stored: stored_form([text_of_value(v) for v in _each_element(stored)]),
     ),
     Function("jsonb_object_keys", (JSONB,), TEXTS, _json_keys),
+    *(
+        Function(name, (JSON,), array_of(kind), partial(_json_parts, name, show))
+        for name, kind, show in (
+            ("json_array_elements", JSON, json_functions.raw_of),
+            ("json_array_elements_text", TEXT, json_functions.text_of_part),
+        )
+    ),
+    Function(
+        "json_object_keys",
+        (JSON,),
+        TEXTS,
+        lambda stored: stored_form(json_functions.entries(stored, "json_object_keys")[0]),
+    ),
     *regexp.SETS,
     # No table is a part of another one.
     Function(
@@ -257,9 +278,28 @@ def _each(name: str, kind: Type, form: Callable[[Any], Any]) -> tuple[tuple[str,
     )
 
 
+def _each_of_json(
+    name: str, kind: Type, show: Callable[[Part], str | None]
+) -> tuple[tuple[str, Function], ...]:
+    """Return the columns of json_each and json_each_text."""
+
+    def keys(stored: str) -> str:
+        return stored_form(json_functions.entries(stored, name)[0])
+
+    def values(stored: str) -> str:
+        return stored_form([show(part) for part in json_functions.entries(stored, name)[1]])
+
+    return (
+        ("key", Function(name, (JSON,), TEXTS, keys)),
+        ("value", Function(name, (JSON,), array_of(kind), values)),
+    )
+
+
 SEVERAL_COLUMNS: Final[dict[str, tuple[tuple[str, Function], ...]]] = {
     "jsonb_each": _each("jsonb_each", JSONB, text_of),
     "jsonb_each_text": _each("jsonb_each_text", TEXT, text_of_value),
+    "json_each": _each_of_json("json_each", JSON, json_functions.raw_of),
+    "json_each_text": _each_of_json("json_each_text", TEXT, json_functions.text_of_part),
 }
 """Functions of several columns, which are in FROM alone: the array that each of them is."""
 SET_NAMES: Final[frozenset[str]] = frozenset(FAMILIES) | {function.name for function in FUNCTIONS}
@@ -272,5 +312,11 @@ WITHOUT_ROWS: Final[dict[str, tuple[Type, tuple[tuple[str, Type], ...]]]] = {
 }
 """Functions of the catalog in FROM that have nothing to tell here: their argument, their columns.
 No table is a part of another one, and nothing has options of such a form."""
-COLUMN_NAMES: Final = {"jsonb_array_elements": "value", "jsonb_array_elements_text": "value"}
+COLUMN_NAMES: Final = dict.fromkeys(
+    (
+        *("jsonb_array_elements", "jsonb_array_elements_text"),
+        *("json_array_elements", "json_array_elements_text"),
+    ),
+    "value",
+)
 """Of those whose one column has a name of its own."""

@@ -16,9 +16,13 @@ from zoneinfo import ZoneInfo
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.budget import charge_each
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange
+from leasehold.sql.functions import networks
 from leasehold.sql.functions.casts import catalog_casts
+from leasehold.sql.functions.dates.times import ASSIGNED, CASTS, STABLE_CASTS, ZONED_CASTS
 from leasehold.sql.functions.function import (
     DOUBLE,
+    NUMERIC,
+    REAL,
     Function,
     is_integer,
     is_text,
@@ -33,18 +37,23 @@ from leasehold.values.arrays import stored_form as array_form
 from leasehold.values.catalog_types import REGISTERED, SYSTEM_TYPES
 from leasehold.values.date_text import day_in_range
 from leasehold.values.dates import DAY_US, round_second
+from leasehold.values.declared import NUMBERS
 from leasehold.values.doubles import over_floats
+from leasehold.values.interval import round_span, span_of
+from leasehold.values.interval import stored_form as span_form
 from leasehold.values.numeric import EXACT, decimal_of, fit_number, stored_form
 from leasehold.values.numeric import text_of as numeric_text
+from leasehold.values.singles import DIGITS_SURE, single_of, single_of_exact
 from leasehold.values.storage import to_storage
-from leasehold.values.text_io import from_text, shows_zone, to_text
+from leasehold.values.text_io import from_text, reads_zone, shows_zone, to_text
 from leasehold.values.time_zone import InZone, at_zone, local_of
-from leasehold.values.types import INTEGER_BITS, TIMESTAMPS, Type, element_of
+from leasehold.values.times import round_time, round_zoned
+from leasehold.values.types import FLOATS, INTEGER_BITS, TIMED, Type, element_of
 
 Context: TypeAlias = Literal["implicit", "assignment", "explicit"]
 Convert: TypeAlias = Callable[..., Any]
 
-_NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "numeric", "double precision"})
+_DIGITS_OF_DOUBLE: Final = 15
 _CAST_WORK: Final = 300
 """Of an element of an array that is cast."""
 _DATETIMES: Final = frozenset({"date", "timestamp", "timestamptz"})
@@ -63,7 +72,7 @@ def make_cast(source: Type | None, target: Type, context: Context) -> Function |
             change = catalog_casts.changed(taken[0], target)
             assert change is not None
             return Function("cast", taken, target, change, volatility="stable")
-        if shows_zone(target):
+        if reads_zone(target):
             return make_zoned("cast", taken, target, _read_in_zone(target))
         return Function("cast", taken, target, _of_constant(target, context))
     if element is not None:
@@ -74,7 +83,7 @@ def make_cast(source: Type | None, target: Type, context: Context) -> Function |
     if change is None:
         return None
     fit = _fitted(source, target, context)
-    if catalog_casts.is_stable(source, target):
+    if catalog_casts.is_stable(source, target) or (source.name, target.name) in STABLE_CASTS:
         return Function("cast", (source,), target, _told(change, fit), volatility="stable")
     if _asks_zone(source, target):
         return make_zoned("cast", (source,), target, _told(change, fit))
@@ -88,7 +97,7 @@ def _array_cast(source: Type, target: Type, element: Type, context: Context) -> 
     if given is None:
         if context != "explicit" or not is_text(source):
             return None
-        if shows_zone(target):
+        if reads_zone(target):
             return make_zoned("cast", (source,), target, _read_in_zone(target))
         return Function("cast", (source,), target, lambda text: from_text(target, text))
     cast = make_cast(given, element, context)
@@ -139,7 +148,11 @@ def _told(change: Convert, fit: Convert | None) -> Convert:
 
 def _asks_zone(source: Type, target: Type) -> bool:
     """Return whether `_changed` of these types is a function of the session's time zone, too."""
-    return source.name != target.name and (shows_zone(source) or shows_zone(target))
+    pair = (source.name, target.name)
+    if is_text(source) and reads_zone(target):
+        return True
+    shown = source.name != target.name and (shows_zone(source) or shows_zone(target))
+    return pair in ZONED_CASTS or (shown and pair not in CASTS)
 
 
 def _read_in_zone(target: Type) -> Convert:
@@ -166,9 +179,11 @@ def _allowed(source: Type, target: Type, context: Context) -> bool:
     if context == "implicit":
         return False
     names = {source.name, target.name}
-    if names <= _NUMBERS or is_text(target):
+    if names <= NUMBERS or is_text(target):
         return True
     if source.name in ("timestamp", "timestamptz") and names <= _DATETIMES:
+        return True
+    if (source.name, target.name) in ASSIGNED or names in ({"json", "jsonb"}, {"inet", "cidr"}):
         return True
     return context == "explicit"
 
@@ -183,20 +198,23 @@ def _changed(source: Type, target: Type) -> Convert | None:
         if is_text(source):
             return (lambda value: value.rstrip(" ")) if target.name == "char" else unchanged
         return _to_text(source, target)
-    if is_text(source) and shows_zone(target):
+    if is_text(source) and reads_zone(target):
         return _read_in_zone(target)
     if is_text(source):
         plain = Type(target.name)
         return lambda value: from_text(plain, value)
-    if source.name in _NUMBERS and target.name in _NUMBERS:
+    if source.name in NUMBERS and target.name in NUMBERS:
         return _number(source, target)
-    if source.name == "jsonb":
+    if source.name == "jsonb" and target.name != "json":
         return _of_json(target)
-    return _OTHERS.get((source.name, target.name))
+    pair = (source.name, target.name)
+    if pair in networks.CASTS:
+        return networks.CASTS[pair]
+    return _OTHERS.get(pair) or CASTS.get(pair) or ZONED_CASTS.get(pair) or STABLE_CASTS.get(pair)
 
 
 def _to_text(source: Type, target: Type) -> Convert:
-    if source.name in ("uuid", "jsonb") and target.name != "char":
+    if source.name in ("uuid", "json", "jsonb") and target.name != "char":
         return unchanged
     if shows_zone(source):
         return lambda zone, value: to_text(source, value, zone)
@@ -206,6 +224,8 @@ def _to_text(source: Type, target: Type) -> Convert:
 
 
 _OTHERS: Final[dict[tuple[str, str], Convert]] = {
+    ("json", "jsonb"): jsonb.stored_form,
+    ("jsonb", "json"): unchanged,
     ("boolean", "integer"): unchanged,
     ("integer", "boolean"): lambda value: int(value != 0),
     ("date", "timestamp"): lambda value: value * DAY_US,
@@ -227,14 +247,17 @@ def _number(source: Type, target: Type) -> Convert:
             return unchanged if wide else check_range(target, unchanged)
         if target == DOUBLE:
             return float
-        return _numeric_of_integer
-    if source == DOUBLE:
+        return single_of_exact if target == REAL else _numeric_of_integer
+    if source.name in FLOATS:
         if is_integer(target):
             return over_floats(check_range(target, lambda value: _rint(value, target)))
-        return over_floats(lambda value: stored_form(decimal_of_double(value)))
+        if target.name == NUMERIC.name:
+            digits = DIGITS_SURE if source == REAL else _DIGITS_OF_DOUBLE
+            return over_floats(lambda value: stored_form(decimal_of_float(value, digits)))
+        return unchanged if target == DOUBLE else over_floats(_real_of_double)
     if is_integer(target):
         return check_range(target, lambda value: _nearest(value, target))
-    return over_floats(double_of_numeric)
+    return over_floats(real_of_numeric if target == REAL else double_of_numeric)
 
 
 def _numeric_of_integer(value: int) -> str:
@@ -259,9 +282,25 @@ def _nearest(value: str, kind: Type) -> int:
     return int(number.to_integral_value(ROUND_HALF_UP, context=EXACT))
 
 
-def decimal_of_double(value: float) -> Decimal:
-    """Return a double as a decimal of 15 digits: so many are sure, and PostgreSQL takes no more."""
-    return Decimal(f"{value:.15g}") if math.isfinite(value) else Decimal(value)
+def decimal_of_float(value: float, digits: int) -> Decimal:
+    """Return a float as a decimal of the digits that are sure: PostgreSQL takes no more."""
+    return Decimal(f"{value:.{digits}g}") if math.isfinite(value) else Decimal(value)
+
+
+def _real_of_double(value: float) -> float:
+    return single_of(value) if math.isfinite(value) else value
+
+
+def real_of_numeric(value: str) -> float:
+    """Raises as `double_of_numeric`."""
+    number = decimal_of(value)
+    if not number.is_finite():
+        return float(number)
+    try:
+        return single_of_exact(number)
+    except OutOfRange as error:
+        words = f'"{numeric_text(value):.80}" is out of range for type real'
+        raise OutOfRange(words) from error
 
 
 def double_of_numeric(value: str) -> float:
@@ -280,7 +319,7 @@ def double_of_numeric(value: str) -> float:
 def _of_json(target: Type) -> Convert | None:
     if target.name == "boolean":
         return lambda value: int(_json_part(value, bool, target))
-    if target.name not in _NUMBERS:
+    if target.name not in NUMBERS:
         return None
     exact = Type("numeric")
     change = unchanged if target.name == "numeric" else _number(exact, Type(target.name))
@@ -306,17 +345,30 @@ def _fitted(source: Type, target: Type, context: Context) -> Convert | None:
         if source.name == target.name and (source.length or target.length + 1) <= target.length:
             return None
         return _cut(target) if context == "explicit" else to_storage(target)
-    if target.length is not None and target.name in TIMESTAMPS:
+    if target.length is not None and target.name in TIMED:
         if source.name == target.name and (source.length or target.length + 1) <= target.length:
             return None
-        digits = target.length
-        return lambda value: round_second(value, digits)
+        digits, rounded = target.length, _ROUNDED[target.name]
+        return lambda value: rounded(value, digits)
     if target.precision is not None:
         if source == target:
             return None
         precision, scale = target.precision, target.scale
         return lambda value: stored_form(fit_number(decimal_of(value), precision, scale))
     return None
+
+
+def _round_interval(value: str, digits: int) -> str:
+    return span_form(round_span(span_of(value), digits))
+
+
+_ROUNDED: Final[dict[str, Convert]] = {
+    "timestamp": round_second,
+    "timestamptz": round_second,
+    "time": round_time,
+    "timetz": round_zoned,
+    "interval": _round_interval,
+}
 
 
 def _cut(target: Type) -> Convert:

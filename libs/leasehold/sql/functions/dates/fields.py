@@ -9,14 +9,17 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, MomentOutOfRange
 from leasehold.sql.functions.dates.arithmetic import fields_of
+from leasehold.sql.functions.dates.times import CLOCK_FIELDS, zoned_fields
 from leasehold.sql.functions.function import (
     DATE,
     DOUBLE,
     INTERVAL,
     NUMERIC,
     TEXT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    TIMETZ,
     Function,
     make_zoned,
 )
@@ -27,8 +30,11 @@ from leasehold.values.letters import ascii_lower
 from leasehold.values.numeric import EXACT
 from leasehold.values.numeric import stored_form as stored_numeric
 from leasehold.values.time_zone import at_zone, local_of, offset_at, zone_of_word
+from leasehold.values.times import zoned_of
 
 _PLAIN: Final = "timestamp without time zone"
+_TIME: Final = "time without time zone"
+_ZONED_TIME: Final = "time with time zone"
 _ZONED: Final = "timestamp with time zone"
 JULIAN_OF_EPOCH: Final = 2_440_588
 _UNITS: Final = {
@@ -182,6 +188,23 @@ def _extract_span(name: str, stored: str) -> Decimal:
     return field_of_span(unit_of(name, "interval"), span_of(stored))
 
 
+def _extract_time(name: str, value: int) -> Decimal:
+    unit = unit_of(name, _TIME)
+    if unit not in CLOCK_FIELDS:
+        raise _unsupported(unit, _TIME)
+    return CLOCK_FIELDS[unit](value)
+
+
+def _extract_zoned_time(name: str, value: int) -> Decimal:
+    unit = unit_of(name, _ZONED_TIME)
+    found = zoned_fields(value).get(unit)
+    if found is not None:
+        return found
+    if unit not in CLOCK_FIELDS:
+        raise _unsupported(unit, _ZONED_TIME)
+    return CLOCK_FIELDS[unit](zoned_of(value).microseconds)
+
+
 # ------------------------------------------------------------------ date_trunc
 
 
@@ -277,7 +300,10 @@ def _double(compute: Callable[..., Decimal]) -> Callable[..., float]:
     return lambda *values: float(compute(*values))
 
 
-_SOURCES: Final = ((TIMESTAMP, _extract_local), (INTERVAL, _extract_span))
+_SOURCES: Final = (
+    *((TIMESTAMP, _extract_local), (INTERVAL, _extract_span)),
+    *((TIME, _extract_time), (TIMETZ, _extract_zoned_time)),
+)
 FUNCTIONS: Final[tuple[Function, ...]] = (
     *(Function("extract", (TEXT, kind), NUMERIC, _numeric(f)) for kind, f in _SOURCES),
     Function("extract", (TEXT, DATE), NUMERIC, _numeric(_extract_date)),

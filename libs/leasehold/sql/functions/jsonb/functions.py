@@ -67,7 +67,8 @@ def _read_path(text: str) -> tuple[str | None, ...]:
 _kept_path = lru_cache(maxsize=1_024)(_read_path)
 
 
-def _index(step: str) -> int | None:
+def index_of_step(step: str) -> int | None:
+    """Return the whole number that a step of a path is, None where it is none."""
     try:
         return int(step) if len(step) < 12 and step.isascii() and "_" not in step else None
     except ValueError:
@@ -82,7 +83,7 @@ def _at_path(stored: str, path: str) -> Any:
         if isinstance(value, dict):
             value = value.get(step, _ABSENT)
         elif isinstance(value, list):
-            number = _index(step)
+            number = index_of_step(step)
             inside = number is not None and -len(value) <= number < len(value)
             value = value[number] if inside and number is not None else _ABSENT
         else:
@@ -186,7 +187,7 @@ def _walked(value: Any, steps: tuple[str | None, ...]) -> Any:
 
 
 def _position(step: str, index: int) -> int:
-    number = _index(step)
+    number = index_of_step(step)
     if number is None:
         raise InvalidText(f'path element at position {index} is not an integer: "{step:.40}"')
     return number

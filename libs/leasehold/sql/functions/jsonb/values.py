@@ -10,14 +10,14 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from leasehold.model.budget import charge_each
-from leasehold.values.arrays import elements_of
+from leasehold.values.arrays import collect, elements_of
 from leasehold.values.dates import utc_of
 from leasehold.values.doubles import Stored, number_of
-from leasehold.values.jsonb import count_number, value_of
+from leasehold.values.jsonb import count_number, text_of, value_of
 from leasehold.values.numeric import decimal_of
-from leasehold.values.text_io import double_text, shown_text
+from leasehold.values.text_io import double_text, real_text, shown_text, to_text
 from leasehold.values.time_zone import UTC, local_of, offset_at, offset_text
-from leasehold.values.types import INTEGER_BITS, Type, element_of
+from leasehold.values.types import FLOATS, INTEGER_BITS, Type, element_of
 
 _ELEMENT_WORK: Final = 200
 
@@ -28,12 +28,14 @@ def json_of(kind: Type, zone: ZoneInfo = UTC) -> Callable[[Any], Any]:
         return Decimal
     if kind.name == "boolean":
         return bool
-    if kind.name == "jsonb":
+    if kind.name in ("json", "jsonb"):
         return value_of
     if kind.name == "numeric":
         return _exact
     if kind.name == "double precision":
         return _double
+    if kind.name == "real":
+        return _real
     if kind.name == "timestamp":
         return _local
     if kind.name == "timestamptz":
@@ -42,6 +44,33 @@ def json_of(kind: Type, zone: ZoneInfo = UTC) -> Callable[[Any], Any]:
     if element is not None:
         return partial(_list, json_of(element, zone))
     return lambda value: shown_text(kind, value)
+
+
+def json_text_of(kind: Type, zone: ZoneInfo = UTC) -> Callable[[Any], str]:
+    """Return what makes the json text of a value that is not NULL: json itself is as it was said,
+    and arrays have no blanks between elements."""
+    if kind.name in ("json", "jsonb"):
+        return str
+    element = element_of(kind)
+    if element is not None:
+        return partial(_array_text, json_text_of(element, zone))
+    if kind.name in FLOATS:
+        return partial(_float_text, kind)
+    make = json_of(kind, zone)
+    return lambda value: text_of(make(value))
+
+
+def _float_text(kind: Type, value: Stored) -> str:
+    text = to_text(kind, value)
+    return text if isfinite(number_of(value)) else f'"{text}"'
+
+
+def _array_text(make: Callable[[Any], str], stored: str) -> str:
+    shown = collect(
+        "null" if value is None else make(value)
+        for value in charge_each(elements_of(stored), _ELEMENT_WORK)
+    )
+    return f"[{','.join(shown)}]"
 
 
 def _list(make: Callable[[Any], Any], stored: str) -> list[Any]:
@@ -61,6 +90,12 @@ def _exact(value: str) -> Any:
 def _double(value: Stored) -> Any:
     number = number_of(value)
     text = double_text(number)
+    return Decimal(text) if isfinite(number) else text
+
+
+def _real(value: Stored) -> Any:
+    number = number_of(value)
+    text = real_text(number)
     return Decimal(text) if isfinite(number) else text
 
 

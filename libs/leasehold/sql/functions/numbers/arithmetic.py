@@ -19,6 +19,7 @@ from leasehold.sql.functions.function import (
     INTEGER,
     INTEGERS,
     NUMERIC,
+    REAL,
     Function,
     make_over_doubles,
     unchanged,
@@ -32,6 +33,7 @@ from leasehold.values.numeric import (
     round_number,
     stored_form,
 )
+from leasehold.values.singles import single_of
 from leasehold.values.types import INTEGER_BITS, Type
 
 DIGITS_LEAST: Final = 16
@@ -117,6 +119,17 @@ _DOUBLE: Final[dict[str, Callable[..., float]]] = {
     "*": check_finite(operator.mul, shrinks=True),
     "/": check_finite(_double_quotient, shrinks=True),
 }
+
+
+def in_real(compute: Callable[..., float]) -> Callable[..., float]:
+    """Return `compute` with its result rounded to a real. Raises OutOfRange where it has no
+    room."""
+
+    def computed(*values: float) -> float:
+        made = compute(*values)
+        return single_of(made) if math.isfinite(made) else made
+
+    return computed
 
 
 # ------------------------------------------------------------------ exact numbers
@@ -291,11 +304,16 @@ def _shift_right(kind: Type) -> Function:
 OPERATORS: Final = (
     *_integer_operators(),
     *(
-        make_over_doubles(sign, (DOUBLE, DOUBLE), DOUBLE, compute)
+        make_over_doubles(sign, kinds, DOUBLE, compute)
+        for sign, compute in _DOUBLE.items()
+        for kinds in ((DOUBLE, DOUBLE), (REAL, DOUBLE), (DOUBLE, REAL))
+    ),
+    *(
+        make_over_doubles(sign, (REAL, REAL), REAL, in_real(compute))
         for sign, compute in _DOUBLE.items()
     ),
-    make_over_doubles("-", (DOUBLE,), DOUBLE, operator.neg),
-    Function("+", (DOUBLE,), DOUBLE, unchanged),
+    *(make_over_doubles("-", (kind,), kind, operator.neg) for kind in (REAL, DOUBLE)),
+    *(Function("+", (kind,), kind, unchanged) for kind in (REAL, DOUBLE)),
     *(Function(sign, (NUMERIC, NUMERIC), NUMERIC, compute) for sign, compute in _EXACT.items()),
     Function("-", (NUMERIC,), NUMERIC, over_decimals(Decimal.copy_negate)),
     Function("+", (NUMERIC,), NUMERIC, unchanged),

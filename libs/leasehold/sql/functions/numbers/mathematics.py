@@ -21,6 +21,7 @@ from leasehold.sql.functions.function import (
     INTEGER,
     INTEGERS,
     NUMERIC,
+    REAL,
     Function,
     make_over_doubles,
 )
@@ -294,6 +295,7 @@ def _random(context: CommitContext) -> float:
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
     *(Function("abs", (kind,), kind, check_range(kind, abs)) for kind in INTEGERS),
+    make_over_doubles("abs", (REAL,), REAL, abs),
     *(make_over_doubles(name, (DOUBLE,), DOUBLE, compute) for name, compute in _MATH.items()),
     *(Function(name, (NUMERIC,), NUMERIC, compute) for name, compute in _NUMERIC.items()),
     *(
@@ -322,7 +324,7 @@ OPERATORS: Final[tuple[Function, ...]] = (
     Function("^", (NUMERIC, NUMERIC), NUMERIC, over_decimals(power)),
     make_over_doubles("^", (DOUBLE, DOUBLE), DOUBLE, check_finite(_double_power)),
     *(Function("@", (kind,), kind, check_range(kind, abs)) for kind in INTEGERS),
-    make_over_doubles("@", (DOUBLE,), DOUBLE, abs),
+    *(make_over_doubles("@", (kind,), kind, abs) for kind in (REAL, DOUBLE)),
     Function("@", (NUMERIC,), NUMERIC, over_decimals(Decimal.copy_abs)),
     make_over_doubles("|/", (DOUBLE,), DOUBLE, _double_root),
     make_over_doubles("||/", (DOUBLE,), DOUBLE, lambda value: math.cbrt(value)),
