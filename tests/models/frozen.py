@@ -7,7 +7,7 @@ from collections import deque
 from enum import Enum
 from typing import Any
 
-from leasehold.replication.fast_path.state_machine import FastPath
+from leasehold.replication.fast_path.state_machine import FastPath, PathUse
 
 
 class Frozen:
@@ -17,7 +17,7 @@ class Frozen:
 
     def __init__(self, of: Any) -> None:
         self.of = of
-        self._contents = tuple(map(_plain, vars(of).values()))
+        self._contents = _contents(of)
         self._hash = hash(self._contents)
 
     def __hash__(self) -> int:
@@ -41,9 +41,14 @@ def _opened(value: Any) -> Any:
     return made
 
 
+def _contents(of: Any) -> tuple[Any, ...]:
+    """What is counted for people only rises, and would make each state a new one."""
+    return tuple(_plain(part) for part in vars(of).values() if not isinstance(part, PathUse))
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, FastPath):
-        return tuple(map(_plain, vars(value).values()))
+        return _contents(value)
     if isinstance(value, dict):
         return tuple(value.items())
     if isinstance(value, set):

@@ -21,6 +21,6 @@ def path_samples(name: str, path: FastPath, now_ns: int) -> Iterator[Sample]:
     """Yield the state of a fast path, and how often it was taken and left."""
     yield Sample(metrics.PATH_IN_USE, (name,), float(path.taken))
     yield Sample(metrics.PATH_PAUSE_S, (name,), path.pause_left_ns(now_ns) / NS_PER_S)
-    yield Sample(metrics.PATH_ENTERED, (name,), path.entered)
-    for pause, times in path.left.items():
+    yield Sample(metrics.PATH_ENTERED, (name,), path.use.entered)
+    for pause, times in path.use.left.items():
         yield Sample(metrics.PATH_LEFT, (name, _REASONS[pause]), times)

@@ -43,6 +43,15 @@ class Pause(Enum):
     FAULT = "it does not work"
 
 
+class PathUse:
+    """How often a fast path was taken, and left by what for: for people, no part of its state."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.entered = 0
+        self.left: dict[Pause, int] = dict.fromkeys(Pause, 0)
+
+
 class FastPath:
     """The fast path of one user. Times are this host's CLOCK_BOOTTIME in ns."""
 
@@ -77,10 +86,7 @@ class FastPath:
         self._pause_ns = self._first_ns
         self._faulty = False  # left for a fault since it was forgiven
         self._until_ns = 0  # of the back-off
-        self.entered = 0
-        """How often it was taken, for people."""
-        self.left: dict[Pause, int] = dict.fromkeys(Pause, 0)
-        """How often it was left when it was taken, by what for."""
+        self.use = PathUse()
 
     # ------------------------------------------------------------ the row
 
@@ -121,7 +127,7 @@ class FastPath:
         assert now_ns >= self._until_ns, "P1"
         self.taken, self.probing = True, False
         self.since_ns = self._entered_ns = now_ns
-        self.entered += 1
+        self.use.entered += 1
 
     def pause_left_ns(self, now_ns: int) -> int:
         """Return how long it is left alone yet."""
@@ -131,7 +137,7 @@ class FastPath:
         """Leave the path, in any state: it is neither taken nor probed, and nothing is unconfirmed
         any more."""
         if self.taken:
-            self.left[pause] += 1
+            self.use.left[pause] += 1
         self.taken = self.probing = False
         self.row = 0
         self._unconfirmed.clear()  # P2
