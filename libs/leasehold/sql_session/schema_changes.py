@@ -116,6 +116,7 @@ def submit_change(
         time_zones=zones,
         principal=principal,
         as_role=as_role,
+        fence=caller.fence(),
     )
     try:
         outcome = node.submit(request, ANSWER_TIMEOUT_S, stopped)

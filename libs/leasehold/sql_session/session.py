@@ -274,9 +274,12 @@ class SqlSession:
 
     def close(self) -> None:
         self._state.node.sessions.leave(self._state.process, self)
-        self._transactions.end(committed=False)
-        self._state.block.end()
-        self._cursors.close(None)
+        try:
+            self._transactions.end(committed=False)
+            self._state.block.end()
+            self._cursors.close(None)
+        finally:
+            self._state.locks.close()
 
     def activity(self) -> Activity:
         """Return what it does now."""
@@ -331,6 +334,7 @@ class SqlSession:
         self._settings.reset(Reset(None))
         self._settings.reset(Reset(AUTHORIZATION))
         self._state.sequence_values.discard()
+        self._state.locks.give_all()
         return Answer("DISCARD ALL")
 
     def _do_nothing(self, said: NothingToDo) -> Answer:

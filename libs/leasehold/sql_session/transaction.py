@@ -560,6 +560,11 @@ class ReplayableTransaction:
         return self._in_role(self._writes.request_of_rows(request_id, releases, job))
 
     def _in_role(self, request: ChangeRequest) -> ChangeRequest:
+        """Return a request as of the role that has written, and under the session's advisory locks.
+        Raises AdvisoryLockLost."""
+        fence = caller_of(self.context).fence()
+        if fence is not None:
+            request = request._replace(fence=fence)
         if self._asks_as is None:
             return request
         principal, as_role = self._asks_as

@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeAlias
 from leasehold.lease.commands import HOLDERS_MAX, Lease
 from leasehold.lease.replies import Holding, LedgerRefused, RefusalReason
 
-
 SHARED, EXCLUSIVE = 1, 2
 
 

@@ -8,8 +8,9 @@ from typing import Final
 from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.roles import STEER_JOBS
+from leasehold.lease.master.lock_fences import Standing
 from leasehold.model.budget import close_budget, open_budget, spending
-from leasehold.model.errors import InsufficientPrivilege, Refused
+from leasehold.model.errors import AdvisoryLockLost, InsufficientPrivilege, Refused, VerifyError
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX
 from leasehold.model.ports import Now
 from leasehold.model.records.requests import BarrierRequest, ChangeRequest, Queue
@@ -167,7 +168,10 @@ class RequestDecider:
         operations = 0
         if request is not None:
             operations = len(request.operations)
-            if request.reset_clock:
+            lost = self._lost_lock(request)
+            if lost is not None:
+                batch.refuse(message, request, lost)
+            elif request.reset_clock:
                 self._reset_clock(batch, message, request)
             elif request.barrier is not None:
                 self._pass_barrier(batch, message, request, request.barrier)
@@ -181,6 +185,25 @@ class RequestDecider:
                 self._decide_rows(batch, message, request, until_ns, now)
         queue.pop()
         return operations
+
+    def _lost_lock(self, request: ChangeRequest) -> Refused | None:
+        """Return why a request comes too late that was sent under an advisory lock (D10), None for
+        any other."""
+        if request.fence is None:
+            return None
+        match self._changes.coordinator.judge_fence(request.fence):
+            case Standing.HELD:
+                return None
+            case Standing.LOST:
+                return AdvisoryLockLost(
+                    "an advisory lock of this transaction was lost before its commit: its node was"
+                    " cut off from the ledger for longer than its lease, or the ledger has lost its"
+                    " state; nothing was written"
+                )
+        return VerifyError(
+            "could not serialize access: a new master does not know yet whether the advisory locks"
+            " of this transaction still stand; run it again"
+        )
 
     def _decide_schema_change(
         self, batch: Batch, message: QueueRead, request: ChangeRequest, until_ns: int, now: Now

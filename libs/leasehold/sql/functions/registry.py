@@ -25,7 +25,7 @@ from leasehold.sql.functions.function import TEXT, Function, is_text, make_zoned
 from leasehold.sql.functions.jsonb import functions as jsonb
 from leasehold.sql.functions.numbers import arithmetic, mathematics
 from leasehold.sql.functions.resolution import category, kind_name, resolve
-from leasehold.sql.functions.system import catalog, node, rights, sequence, session
+from leasehold.sql.functions.system import advisory_locks, catalog, node, rights, sequence, session
 from leasehold.sql.functions.texts import bytea, like, regexp, text
 from leasehold.values.time_zone import InZone
 from leasehold.values.types import KNOWN, SYNONYMS, TEXT_BYTES_MAX, Type, element_of
@@ -42,7 +42,18 @@ def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
 
 _MODULES: Final[tuple[Any, ...]] = (
     *(arithmetic, comparisons, polymorphic, array, bytea, catalog, jsonb, timestamps, node),
-    *(mathematics, like, regexp, rights, sequence, session, text, date_arithmetic, fields),
+    *(
+        advisory_locks,
+        mathematics,
+        like,
+        regexp,
+        rights,
+        sequence,
+        session,
+        text,
+        date_arithmetic,
+        fields,
+    ),
 )
 ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(
     f for module in _MODULES for f in getattr(module, "FUNCTIONS", ())
