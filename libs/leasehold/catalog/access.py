@@ -1,4 +1,5 @@
-"""Access: the roles of a database, who owns each object, and who may do what with it.
+"""Access: the roles of a database, who owns each object, and who may do what with it; and the
+views, by which a role gives others a part of what it may read itself.
 
 Part of the catalog, and like all of it changed by catalog writes of the log alone. What nobody has
 said anything about has PostgreSQL's defaults: the first role owns it, and may do all with it.
@@ -31,6 +32,7 @@ from leasehold.catalog.roles import (
     Role,
     Roles,
 )
+from leasehold.catalog.view import VIEWS_FROM, View
 from leasehold.model.errors import InsufficientPrivilege, NotAuthentic
 from leasehold.model.ids import is_sequence_id
 from leasehold.model.records.log import (
@@ -38,6 +40,7 @@ from leasehold.model.records.log import (
     MembershipWrite,
     RoleOrAccessWrite,
     RoleWrite,
+    ViewWrite,
 )
 
 DATABASE: Final = 0
@@ -79,7 +82,7 @@ def kind_of(object_id: int, element_id: int = 0) -> ObjectKind:
 class Access:
     """Roles, owners and lists of a database. Unchangeable; `with_…` give another one.
 
-    `objects`: what is recorded, by object and element id. `next_role_id`: above those of all roles
+    `objects`: what is recorded, by object and element id; `views`: by id. `next_role_id`: above those of all roles
     that there ever were.
     """
 
@@ -88,7 +91,10 @@ class Access:
         roles: Roles | None = None,
         objects: Mapping[tuple[int, int], ObjectAccess] | None = None,
         next_role_id: int = 0,
+        views: Mapping[int, View] | None = None,
     ) -> None:
+        self.views: Mapping[int, View] = {} if views is None else views
+        self.views_by_name = {view.name: view for view in self.views.values()}
         self.roles = Roles.at_first() if roles is None else roles
         self.objects: Mapping[tuple[int, int], ObjectAccess] = {} if objects is None else objects
         self.next_role_id = max(ROLES_FROM, next_role_id, max(self.roles.by_id, default=0) + 1)
@@ -196,7 +202,7 @@ class Access:
     # ------------------------------------------------------------ changes
 
     def with_roles(self, roles: Roles) -> Access:
-        return Access(roles, self.objects, self.next_role_id)
+        return Access(roles, self.objects, self.next_role_id, self.views)
 
     def with_owner(self, object_id: int, owner: int) -> Access:
         """Return this with another owner; a recorded list stays (see `privileges.with_owner`)."""
@@ -212,7 +218,7 @@ class Access:
         objects = {**self.objects, (object_id, element_id): found}
         if found == NOTHING_RECORDED:
             del objects[object_id, element_id]
-        return Access(self.roles, objects, self.next_role_id)
+        return Access(self.roles, objects, self.next_role_id, self.views)
 
     def with_copy(self, object_id: int, copy_id: int) -> Access:
         """Return this with all that is recorded of a table said of another one, too."""
@@ -221,7 +227,7 @@ class Access:
         }
         if not copied:
             return self
-        return Access(self.roles, {**self.objects, **copied}, self.next_role_id)
+        return Access(self.roles, {**self.objects, **copied}, self.next_role_id, self.views)
 
     def writes_of(self, object_id: int) -> tuple[AccessWrite, ...]:
         """Return the writes that record what is recorded of a table."""
@@ -235,7 +241,20 @@ class Access:
         if (object_id, 0) not in self.objects and object_id not in self._columns:
             return self
         kept = {ids: found for ids, found in self.objects.items() if ids[0] != object_id}
-        return Access(self.roles, kept, self.next_role_id)
+        return Access(self.roles, kept, self.next_role_id, self.views)
+
+    def with_view(self, view: View) -> Access:
+        """Return this with a view, at first or anew."""
+        views = {**self.views, view.table_id: view}
+        return Access(self.roles, self.objects, self.next_role_id, views)
+
+    def without_view(self, view_id: int) -> Access:
+        """Return this without a view, and all that is recorded of it."""
+        views = {number: view for number, view in self.views.items() if number != view_id}
+        return Access(self.roles, self.objects, self.next_role_id, views).without_object(view_id)
+
+    def next_view_id(self) -> int:
+        return max(self.views, default=VIEWS_FROM) + 1
 
     # ------------------------------------------------------------ the log
 
@@ -246,6 +265,7 @@ class Access:
         first = Roles.at_first()
         roles, memberships = dict(first.by_id), dict(first.memberships)
         objects: dict[tuple[int, int], ObjectAccess] = {}
+        views: dict[int, View] = {}
         for write in writes:
             if isinstance(write, RoleWrite):
                 roles[write.role_id] = _role(write)
@@ -253,11 +273,13 @@ class Access:
                 found = _object(write)
                 if found != NOTHING_RECORDED:
                     objects[write.object_id, write.element_id] = found
+            elif isinstance(write, ViewWrite):
+                views[write.view_id] = _view(write)
             elif write.body is None:
                 del memberships[write.role_id, write.member_id]
             else:
                 memberships[write.role_id, write.member_id] = _membership(write)
-        return cls(Roles(roles.values(), memberships.values()), objects, next_role_id)
+        return cls(Roles(roles.values(), memberships.values()), objects, next_role_id, views)
 
     def applied(self, write: RoleOrAccessWrite) -> Access:
         """Return this after a catalog write. Raises LogStopped for what a newer release wrote."""
@@ -272,16 +294,27 @@ class Access:
                 return self.with_roles(self.roles.with_membership(_membership(write)))
             case AccessWrite():
                 return self.with_object(write.object_id, write.element_id, _object(write))
+            case ViewWrite(view_id, None):
+                return self.without_view(view_id)
+            case ViewWrite():
+                return self.with_view(_view(write))
 
     def writes_since(self, before: Access) -> tuple[RoleOrAccessWrite, ...]:
         """Return the catalog writes that make this of `before`."""
+        gone = before.views.keys() - self.views.keys()
         return (
             *_role_writes(before.roles.by_id, self.roles.by_id),
             *_membership_writes(before, self),
+            *(ViewWrite(view_id, None) for view_id in sorted(gone)),
+            *(
+                ViewWrite(view_id, view.to_wire())
+                for view_id, view in sorted(self.views.items())
+                if before.views.get(view_id) != view
+            ),
             *(
                 AccessWrite(*ids, self.objects.get(ids, NOTHING_RECORDED).to_wire())
                 for ids in sorted({**before.objects, **self.objects})
-                if self.objects.get(ids) != before.objects.get(ids)
+                if self.objects.get(ids) != before.objects.get(ids) and ids[0] not in gone
             ),
         )
 
@@ -300,6 +333,10 @@ def _role(write: RoleWrite) -> Role:
 def _membership(write: MembershipWrite) -> Membership:
     read = partial(Membership.from_wire, write.role_id, write.member_id)
     return as_written(write.body, read, "membership in a role")
+
+
+def _view(write: ViewWrite) -> View:
+    return as_written(write.body, partial(View.from_wire, write.view_id), "view")
 
 
 def _object(write: AccessWrite) -> ObjectAccess:

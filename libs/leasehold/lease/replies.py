@@ -203,7 +203,7 @@ class LockGiven(NamedTuple):
 
 
 class LockUse(NamedTuple):
-    """Who holds an advisory lock, or waits for it."""
+    """A use of an advisory lock: it is held, or waited for."""
 
     space: int
     high: int

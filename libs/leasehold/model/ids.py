@@ -21,7 +21,9 @@ store, and says how far it is."""
 TRANSACTION_JOBS: Final = 3
 """The same of a master that makes all that a transaction says of tables one job: that a step works
 on the rows of another table than the job's own, and that a job is held until rows come."""
-KNOWN: Final = TRANSACTION_JOBS
+VIEWS: Final = 4
+"""What a process has to know before a master makes a view: its records in the log."""
+KNOWN: Final = VIEWS
 """The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1

@@ -32,6 +32,7 @@ from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sessions import Activity
 from leasehold.sql.ddl.passwords import has_passwords, with_verifiers
 from leasehold.sql.planning.plan import Plans
+from leasehold.sql.planning.plan import Prepared as Plan
 from leasehold.sql.session.text import read_text
 from leasehold.sql.session_settings import WAIT_FOR_LSN
 from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
@@ -224,10 +225,17 @@ class SqlSession:
         if self._state.block.status is _FAILED and not prepared.leaves_failed_block:
             raise InFailedTransaction
         plan = prepared.plan
-        if plan is not None and any(map(self._state.node.has_newer, plan.tables.values())):
+        if plan is not None and (
+            any(map(self._state.node.has_newer, plan.tables.values()))
+            or (plan.views and self._has_other_views(plan))
+        ):
             self.recheck(prepared)
         portal: Portal = prepared.open(prepared, values)
         return portal
+
+    def _has_other_views(self, plan: Plan) -> bool:
+        views = self._state.node.access.views_by_name
+        return any(views.get(name) != view for name, view in plan.views)
 
     def recheck(self, prepared: PreparedStatement) -> None:
         if isinstance(prepared.statement.meaning, RowStatement):

@@ -179,7 +179,16 @@ class ReplayableTransaction:
         pin = self._reads.pin if self._block else None
         zone = zone_at(self.context)
         return self._coherently(
-            lambda: planned(self._plan_of, text, types, own, self._reads, pin, zone)
+            lambda: planned(
+                self._plan_of,
+                text,
+                types,
+                own,
+                self._reads,
+                pin,
+                zone,
+                lambda: self._pending.schema.access,
+            )
         )
 
     def _coherently(self, take: Callable[[], T]) -> T:

@@ -175,6 +175,7 @@ def test_a_cycle_of_waits_is_a_deadlock(one: Client, other: Client) -> None:
     other.ask("select pg_advisory_lock(23)")
     waits = InThread(other, "select pg_advisory_lock(22)")
     until(is_waiting(one, 22))
+    one.ask("set lock_timeout = '10s'")
     assert one.code("select pg_advisory_lock(23)") == "40P01"
     one.ask("select pg_advisory_unlock_all()")
     assert waits.end() == [("",)]

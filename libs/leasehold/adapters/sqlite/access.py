@@ -1,4 +1,4 @@
-"""Roles, memberships and lists of privileges in a store: the last write of each."""
+"""Roles, memberships, lists of privileges and views in a store: the last write of each."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from leasehold.model.records.log import (
     MembershipWrite,
     RoleOrAccessWrite,
     RoleWrite,
+    ViewWrite,
 )
 
-NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT = 0, 1, 2, 3
-"""The kinds of rows. A role stands at (its id, 0), a membership at (role, member), an object or
+NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT, VIEW = 0, 1, 2, 3, 4
+"""The kinds of rows. A view stands at (its id, 0), a role stands at (its id, 0), a membership at (role, member), an object or
 column at its ids."""
 CHECKSUM_BYTES: Final = 16
 _NOTHING: Final = NOTHING_RECORDED.to_wire()
@@ -49,14 +50,16 @@ def read_access(connection: apsw.Connection) -> tuple[list[RoleOrAccessWrite], i
                 found.append(RoleWrite(first, body))
             case 2:
                 found.append(MembershipWrite(first, second, body))
+            case 4:
+                found.append(ViewWrite(first, body))
             case _:
                 found.append(AccessWrite(first, second, body))
     return found, next_role_id
 
 
 def sum_access(connection: apsw.Connection) -> tuple[int, bytes]:
-    """Return how many roles, memberships and lists of privileges a store has, and a checksum: equal
-    where all say the same."""
+    """Return how many roles, memberships, lists of privileges and views a store has, and a
+    checksum: equal where all say the same."""
     stored, next_role_id = read_access(connection)
     total = blake2b(f"{next_role_id}\n".encode(), digest_size=CHECKSUM_BYTES)
     for write in stored:
@@ -93,6 +96,11 @@ class StoredAccess:
                     self._execute(_DELETE, (MEMBERSHIP, role_id, member_id))
                 else:
                     self._put(MEMBERSHIP, role_id, member_id, body)
+            case ViewWrite(view_id, None):
+                self._execute(_DELETE, (VIEW, view_id, 0))
+                self._execute(_DELETE_OBJECT, (OBJECT, view_id))
+            case ViewWrite(view_id, body):
+                self._put(VIEW, view_id, 0, body)
             case AccessWrite(object_id, element_id, body) if body == _NOTHING:
                 self._execute(_DELETE, (OBJECT, object_id, element_id))
             case AccessWrite(object_id, element_id, body):

@@ -20,7 +20,7 @@ GONE_MAX: Final = 4 * SESSIONS_MAX
 since."""
 
 
-class Standing(Enum):
+class FenceStatus(Enum):
     HELD = "held"
     LOST = "lost"
     UNKNOWN = "not known yet"
@@ -55,10 +55,10 @@ class LockFences:
         while len(self._gone) > GONE_MAX:
             del self._gone[next(iter(self._gone))]
 
-    def judge(self, fence: LockFence, ledger_run: str) -> Standing:
+    def judge(self, fence: LockFence, ledger_run: str) -> FenceStatus:
         """Return where a lock stands, by the run id that the log has on record."""
         if fence.ledger_run != ledger_run or fence.session in self._gone:
-            return Standing.LOST
+            return FenceStatus.LOST
         if fence.epoch >= self._epoch or fence.session in self._present:
-            return Standing.HELD
-        return Standing.LOST if self._looked else Standing.UNKNOWN
+            return FenceStatus.HELD
+        return FenceStatus.LOST if self._looked else FenceStatus.UNKNOWN

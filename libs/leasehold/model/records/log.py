@@ -159,6 +159,14 @@ class AccessWrite(NamedTuple):
     body: Any
 
 
+class ViewWrite(NamedTuple):
+    """A view as it is from here on. `body` is `View.to_wire()`; None: it is gone, with its owner
+    and its list."""
+
+    view_id: int
+    body: Any
+
+
 class FindingsDecided(NamedTuple):
     """What became of the findings of a job's validation, which has ended with this: `rows` were
     looked at, `dropped` findings were no longer true. `words` says which rows break the constraint
@@ -175,7 +183,7 @@ class FindingsDecided(NamedTuple):
     code: str = ""
 
 
-RoleOrAccessWrite: TypeAlias = RoleWrite | MembershipWrite | AccessWrite
+RoleOrAccessWrite: TypeAlias = RoleWrite | MembershipWrite | AccessWrite | ViewWrite
 CatalogWrite: TypeAlias = (
     DescriptorWrite
     | JobWrite
@@ -189,6 +197,7 @@ CatalogWrite: TypeAlias = (
     | RoleWrite
     | MembershipWrite
     | AccessWrite
+    | ViewWrite
 )
 
 

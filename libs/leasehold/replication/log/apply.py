@@ -24,6 +24,7 @@ from leasehold.model.records.log import (
     RoleWrite,
     TableForgotten,
     TableTruncated,
+    ViewWrite,
 )
 from leasehold.replication.log.retention import HistorySettings, collect_history, times_of
 from leasehold.replication.outcomes import (
@@ -81,7 +82,7 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             store.forget_job(job_id)
         case LedgerRun(run_id=run_id):
             store.put_ledger_run(run_id)
-        case RoleWrite() | MembershipWrite() | AccessWrite():
+        case RoleWrite() | MembershipWrite() | AccessWrite() | ViewWrite():
             store.put_access(write, catalog.access.next_role_id)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.roles import STEER_JOBS
-from leasehold.lease.master.lock_fences import Standing
+from leasehold.lease.master.lock_fences import FenceStatus
 from leasehold.model.budget import close_budget, open_budget, spending
 from leasehold.model.errors import AdvisoryLockLost, InsufficientPrivilege, Refused, VerifyError
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX
@@ -192,9 +192,9 @@ class RequestDecider:
         if request.fence is None:
             return None
         match self._changes.coordinator.judge_fence(request.fence):
-            case Standing.HELD:
+            case FenceStatus.HELD:
                 return None
-            case Standing.LOST:
+            case FenceStatus.LOST:
                 return AdvisoryLockLost(
                     "an advisory lock of this transaction was lost before its commit: its node was"
                     " cut off from the ledger for longer than its lease, or the ledger has lost its"

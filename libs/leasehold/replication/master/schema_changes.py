@@ -17,7 +17,7 @@ from leasehold.catalog.job import Hold, Job
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
 from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.model.errors import FeatureNotSupported, InsufficientPrivilege, WrongJobState
-from leasehold.model.ids import CHANGES_IN_PLACE, TRANSACTION_JOBS
+from leasehold.model.ids import CHANGES_IN_PLACE, TRANSACTION_JOBS, VIEWS
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import CheckReport, LeaseAck
@@ -55,7 +55,7 @@ from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import find_demanded_columns, find_made_sequences
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
-from leasehold.sql.syntax.statements import CreateSequence, Explain
+from leasehold.sql.syntax.statements import CreateSequence, CreateView, Explain
 
 SEED_BYTES: Final = 16
 
@@ -123,6 +123,8 @@ class SchemaChanges:
         said = parse_statements(request.sql, request.time_zones)
         if any(isinstance(each.statement, Explain) for each in said):
             return self._explain(said, request, now)
+        if any(isinstance(each.statement, CreateView) for each in said):
+            self._check_know_views(now)
         in_place = self.all_know(CHANGES_IN_PLACE, now.mono_ns)
         if request.held and not self.all_know(TRANSACTION_JOBS, now.mono_ns):
             raise FeatureNotSupported(
@@ -133,6 +135,7 @@ class SchemaChanges:
         script = StatementBatch.on(
             self._catalog, actor=actor, in_place=in_place, whole=request.held
         )
+        script.trusted = request.held
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)
         writes = _asked_by(script.writes, request.principal)
@@ -140,6 +143,13 @@ class SchemaChanges:
             (job_id,) = (write.job_id for write in writes if isinstance(write, JobWrite))
             return Decision(writes, {"job": job_id}, self._catalog)
         return Decision(writes, answer, script.catalog, script.empty, script.opening)
+
+    def _check_know_views(self, now: Now) -> None:
+        if not self.all_know(VIEWS, now.mono_ns):
+            raise FeatureNotSupported(
+                "processes of an earlier release are there, which know no views",
+                hint="Make views when all nodes, replicas and the changefeed are of this release.",
+            )
 
     def _plan(
         self, script: StatementBatch, said: tuple[Said, ...], request: ChangeRequest, now: Now

@@ -23,7 +23,7 @@ from leasehold.lease.commands import (
     Publish,
     SetMinVersion,
 )
-from leasehold.lease.master.lock_fences import Standing
+from leasehold.lease.master.lock_fences import FenceStatus
 from leasehold.lease.replies import (
     HolderList,
     Holding,
@@ -141,7 +141,7 @@ class Coordinator:
         memory = self._memories.get(job_id)
         return memory.blockers if memory else ()
 
-    def judge_fence(self, fence: LockFence) -> Standing:
+    def judge_fence(self, fence: LockFence) -> FenceStatus:
         """Return where the advisory locks stand under which a request was sent."""
         return self.ledger.judge_fence(fence)
 

@@ -34,7 +34,7 @@ from leasehold.lease.master.ledger_watch import (
     seed_parts,
 )
 from leasehold.lease.master.ledger_watch import Effect as WatchEffect
-from leasehold.lease.master.lock_fences import LockFences, Standing
+from leasehold.lease.master.lock_fences import FenceStatus, LockFences
 from leasehold.lease.master.session_watch import SessionWatch
 from leasehold.lease.replies import (
     Dropped,
@@ -163,7 +163,7 @@ class LedgerSide:
         self._fences.forget(death.session for death in dead)
         return list(dead)
 
-    def judge_fence(self, fence: LockFence) -> Standing:
+    def judge_fence(self, fence: LockFence) -> FenceStatus:
         """Return where the advisory locks stand under which a request was sent (D10)."""
         return self._fences.judge(fence, self._catalog.ledger_run)
 

@@ -49,6 +49,7 @@ from leasehold.sql.syntax.statements import (
     MakeBuiltIn,
     RenameIndex,
     Truncate,
+    ViewStatement,
 )
 
 SETTINGS: Final[Mapping[str, int]] = {
@@ -99,6 +100,11 @@ def plan(
             made = plan_alter_table(statement, catalog, context, earlier, in_place=in_place)
         case DropAbsent() | Comment() | MakeBuiltIn():
             return plan_other(statement, catalog)
+        case _ if isinstance(statement, ViewStatement):
+            raise FeatureNotSupported(
+                "EXPLAIN shows the steps of a schema change: a view is made, changed and dropped at"
+                " once"
+            )
         case _ if isinstance(statement, RoleStatement):
             raise FeatureNotSupported(
                 "EXPLAIN shows the steps of a schema change: what is said of roles and privileges"

@@ -69,6 +69,7 @@ from leasehold.schema_change.plan.results import (
 from leasehold.schema_change.plan.rights import check_owners, check_rights, check_truncate
 from leasehold.schema_change.plan.role_changes import change_access
 from leasehold.schema_change.plan.transaction_job import join_tables, refuse_in_transaction
+from leasehold.schema_change.plan.views import change_views, follow_tables, refuse_view
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     Change,
@@ -76,6 +77,7 @@ from leasehold.sql.syntax.statements import (
     DropSequence,
     DropTable,
     OwnSequence,
+    ViewStatement,
 )
 
 Answer = dict[str, Any]
@@ -90,7 +92,8 @@ class StatementBatch:
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
     their new bounds. `in_place`: see `plan`. `whole`: they are of a transaction, whose changes of
-    tables that were there are one job with what it makes and drops (`transaction_job.py`)."""
+    tables that were there are one job with what it makes and drops (`transaction_job.py`).
+    `trusted`: see `follow_tables`."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -106,6 +109,7 @@ class StatementBatch:
     in_place: bool = True
     whole: bool = False
     _drop_plans: list[JobPlan] = field(default_factory=list)
+    trusted: bool = False
 
     @classmethod
     def on(
@@ -139,6 +143,7 @@ class StatementBatch:
             self.in_place,
             self.whole,
             list(self._drop_plans),
+            self.trusted,
         )
 
     @property
@@ -238,6 +243,9 @@ class StatementBatch:
         if isinstance(change, RoleStatement):
             return self._take_roles(change)
         ahead = self._ahead()
+        if isinstance(change, ViewStatement):
+            return self._take_view(change, ahead)
+        refuse_view(change, self.catalog.access)
         check_rights(change, ahead, self.actor)
         if isinstance(change, CreateSequence) and change.options.owner is not None:
             plain, owning = _split_owner(change)
@@ -257,9 +265,10 @@ class StatementBatch:
             )
         except TableBusy as error:
             raise self._explain_busy(error) from error
+        if isinstance(planned, NothingToDo):
+            return {"notice": planned.notice}
+        views, along = follow_tables(change, ahead, trusted=self.trusted)
         match planned:
-            case NothingToDo(notice):
-                return {"notice": notice}
             case CreateTablePlan(table):
                 self._check_beside_jobs((table, *planned.sequences), ())
                 for made in planned.sequences:
@@ -316,10 +325,24 @@ class StatementBatch:
                 self.within += planned.within
                 number = self._begin_job(planned, rows_about)
                 answer = {"job": number} if job.table_id in self.plans else {"table": job.table_id}
-        if planned.notices:
-            answer["notice"] = "; ".join(planned.notices)
-        if len(planned.notices) > 1:
-            answer["notices"] = planned.notices
+        before = ahead.access
+        for write in views.writes_since(before):
+            self.catalog.access = self.catalog.access.applied(write)
+        notices = (*planned.notices, *along)
+        if notices:
+            answer["notice"] = "; ".join(notices)
+        if len(notices) > 1:
+            answer["notices"] = notices
+        return answer
+
+    def _take_view(self, change: ViewStatement, ahead: CatalogAhead) -> Answer:
+        access, notices = change_views(change, ahead, self.actor)
+        if access is ahead.access:
+            return {"notice": notices[0]}
+        self.catalog.access = access
+        answer: Answer = {"access": True}
+        if notices:
+            answer["notices"] = notices
         return answer
 
     def _refuse_beside(self, planned: JobPlan) -> None:

@@ -27,7 +27,6 @@ handles(
 )
 
 _ABSENT: Final[Mapping[str, ObjectKind]] = {
-    "OBJECT_VIEW": ObjectKind.VIEW,
     "OBJECT_MATVIEW": ObjectKind.MATERIALIZED_VIEW,
     "OBJECT_FOREIGN_TABLE": ObjectKind.FOREIGN_TABLE,
     "OBJECT_TYPE": ObjectKind.TYPE,
@@ -47,6 +46,7 @@ _ABSENT: Final[Mapping[str, ObjectKind]] = {
 _COMMENTED: Final[Mapping[str, ObjectKind]] = {
     **_ABSENT,
     "OBJECT_TABLE": ObjectKind.TABLE,
+    "OBJECT_VIEW": ObjectKind.VIEW,
     "OBJECT_COLUMN": ObjectKind.COLUMN,
     "OBJECT_INDEX": ObjectKind.INDEX,
     "OBJECT_SEQUENCE": ObjectKind.SEQUENCE,

@@ -86,8 +86,12 @@ _DEFINITIONS: Final = (
     _told("pg_get_expr", (TEXT, OID, BOOLEAN), TEXT, _expression),
     *(
         _fixed(name, (OID, *more), TEXT, None)
-        for name in ("pg_get_triggerdef", "pg_get_ruledef", "pg_get_viewdef")
+        for name in ("pg_get_triggerdef", "pg_get_ruledef")
         for more in ((), (BOOLEAN,))
+    ),
+    *(
+        _told("pg_get_viewdef", (OID, *more), TEXT, lambda catalog, oid, *_: catalog.view_text(oid))
+        for more in ((), (BOOLEAN,), (INTEGER,))
     ),
     *(
         _fixed(name, (OID,), TEXT, None)
