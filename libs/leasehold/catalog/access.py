@@ -82,8 +82,8 @@ def kind_of(object_id: int, element_id: int = 0) -> ObjectKind:
 class Access:
     """Roles, owners and lists of a database. Unchangeable; `with_…` give another one.
 
-    `objects`: what is recorded, by object and element id; `views`: by id. `next_role_id`: above those of all roles
-    that there ever were.
+    `objects`: what is recorded, by object and element id; `views`: by id. `next_role_id`: above
+    those of all roles that there ever were.
     """
 
     def __init__(

@@ -21,8 +21,8 @@ from leasehold.model.records.log import (
 )
 
 NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT, VIEW = 0, 1, 2, 3, 4
-"""The kinds of rows. A view stands at (its id, 0), a role stands at (its id, 0), a membership at (role, member), an object or
-column at its ids."""
+"""The kinds of rows. A role or a view stands at (its id, 0), a membership at (role, member), an
+object or column at its ids."""
 CHECKSUM_BYTES: Final = 16
 _NOTHING: Final = NOTHING_RECORDED.to_wire()
 _THERE: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'access'"

@@ -267,7 +267,8 @@ class StatementBatch:
             raise self._explain_busy(error) from error
         if isinstance(planned, NothingToDo):
             return {"notice": planned.notice}
-        views, along = follow_tables(change, ahead, trusted=self.trusted)
+        before = ahead.access
+        after, along = follow_tables(change, ahead, trusted=self.trusted)
         match planned:
             case CreateTablePlan(table):
                 self._check_beside_jobs((table, *planned.sequences), ())
@@ -325,8 +326,7 @@ class StatementBatch:
                 self.within += planned.within
                 number = self._begin_job(planned, rows_about)
                 answer = {"job": number} if job.table_id in self.plans else {"table": job.table_id}
-        before = ahead.access
-        for write in views.writes_since(before):
+        for write in after.writes_since(before):  # beside what was said of owners meanwhile
             self.catalog.access = self.catalog.access.applied(write)
         notices = (*planned.notices, *along)
         if notices:
