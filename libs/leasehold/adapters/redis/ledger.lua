@@ -397,7 +397,7 @@ local alive = {} -- of this call
 local function is_alive(owner)
   local session = string.match(owner, '^%d+')
   if alive[session] == nil then
-    alive[session] = redis.call('HEXISTS', p .. ':sessions', session) == 1
+    alive[session] = redis.call('HGET', p .. ':sessions', session) ~= false
   end
   return alive[session]
 end
@@ -407,6 +407,12 @@ local function begin_run()
     redis.call('DEL', locks, waits)
     redis.call('HSET', locks, 'run', run)
   end
+end
+
+local function lock_keys()
+  local flat, keys = redis.call('HGETALL', locks), {}
+  for i = 1, #flat, 2 do keys[#keys + 1] = flat[i] end
+  return keys
 end
 
 local function read_lock(key)
@@ -500,8 +506,8 @@ end
 
 local function is_full(key, holders, queue)
   if #holders + #queue >= LOCK_USERS_MAX then return true end
-  if redis.call('HEXISTS', locks, key) == 0 and redis.call('HLEN', locks) > LOCKS_MAX then
-    for _, each in ipairs(redis.call('HKEYS', locks)) do
+  if not redis.call('HGET', locks, key) and redis.call('HLEN', locks) > LOCKS_MAX then
+    for _, each in ipairs(lock_keys()) do
       if each ~= 'run' then put_lock(each, live_lock(each)) end
     end
     return redis.call('HLEN', locks) > LOCKS_MAX
@@ -609,7 +615,7 @@ function commands.list_locks(names_max)
       mode == EXCLUSIVE and '1' or '0', granted}
   end
   if redis.call('HGET', locks, 'run') == run then
-    for _, key in ipairs(redis.call('HKEYS', locks)) do
+    for _, key in ipairs(lock_keys()) do
       if key ~= 'run' then
         local holders, queue = live_lock(key)
         for _, each in ipairs(holders) do
