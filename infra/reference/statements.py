@@ -72,7 +72,7 @@ REFUSED: Final = (
     "CREATE TABLE t (id integer) PARTITION BY RANGE (id)",
     "CREATE TABLE t (id integer, half integer GENERATED ALWAYS AS (id / 2) VIRTUAL)",
     "CREATE TABLE t (id integer, tags text[])",
-    "CREATE VIEW v AS SELECT 1",
+    "CREATE MATERIALIZED VIEW v AS SELECT 1",
     "ALTER TABLE flights SET SCHEMA s",
     "ALTER TABLE flights ADD EXCLUDE (gate WITH =)",
     "ALTER TABLE flights ALTER number TYPE text",

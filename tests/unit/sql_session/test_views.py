@@ -9,6 +9,7 @@ import pytest
 from leasehold.catalog.access import Access
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
+from leasehold.model.ids import VIEWS
 from tests.support.sql_session.sql_client import SqlClient, client_of_tables, database_with
 
 
@@ -206,3 +207,17 @@ def test_views_outlast_a_start(database: DevDatabase, client: SqlClient) -> None
     with store.open_snapshot() as snapshot:
         stored = snapshot.stored_catalog()
     assert Access.load(stored.access, stored.next_role_id).views == before
+
+
+def test_none_is_made_beside_an_earlier_release(
+    database: DevDatabase, client: SqlClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would stop at the record of one."""
+    master = database.cluster.master()
+    assert master is not None
+    assert master.node is not None
+    changes = master.node.master.changes  # type: ignore[union-attr]
+    monkeypatch.setattr(changes, "all_know", lambda what, now_ns: what < VIEWS)
+    assert client.code("create view v as select id from t") == "0A000"
+    monkeypatch.undo()
+    assert client.code("create view v as select id from t") == "00000"

@@ -124,7 +124,7 @@ def _bind(change: CreateView, catalog: Catalog) -> View:
     binder = Binder(catalog.resolve, {}, UTC, catalog.access.views_by_name.get)
     query = binder.bind_query(statement, None)
     columns = tuple(
-        Column(number, name, column.kind, column.nullable)
+        Column(number, name, column.kind)  # it may be NULL, whatever its query says
         for number, (name, column) in enumerate(
             zip(_names(change, [c.name for c in query.columns]), query.columns, strict=True), 1
         )

@@ -243,6 +243,12 @@ def _refuse(reading: Reading) -> NoReturn:
         reading.refuse(
             f"ALTER TABLE … {reading.word(word_index).upper()} is not supported", word_index
         )
+    if (first, second) == ("create", "materialized"):
+        sentence = (
+            "materialized views are not supported: CREATE VIEW, which is computed when it is read,"
+            " or CREATE TABLE and INSERT … SELECT"
+        )
+        reading.refuse(sentence, verb + 1)
     if (first, second) == ("create", "table"):
         sentence = "CREATE TABLE … AS is not supported: create, then insert"
         reading.refuse(sentence, reading.next(verb, "as"))

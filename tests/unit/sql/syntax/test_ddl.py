@@ -78,7 +78,7 @@ REFUSED: list[Refusal] = [
     ("truncate t restart", SyntaxInvalid, 19),
     ("truncate t restart identity continue identity", SyntaxInvalid, 29),
     ("truncate s.t", FeatureNotSupported, 10),
-    ("create materialized view v as select 1", FeatureNotSupported, 1),
+    ("create materialized view v as select 1", FeatureNotSupported, 8),
     ("create view v as select 1 with local check option", FeatureNotSupported, 27),
     ("create view v with (security_barrier) as select 1", FeatureNotSupported, 21),
     ("create recursive view v (a) as select 1", FeatureNotSupported, 8),
