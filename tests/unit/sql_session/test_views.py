@@ -139,6 +139,8 @@ def test_in_a_block(client: SqlClient) -> None:
         ("create sequence v", "42P07"),
         ("alter table u rename to v", "42P07"),
         ("drop view t", "42809"),
+        ("comment on view v is 'x'", "00000"),
+        ("comment on view t is 'x'", "42P01"),
         ("drop view nothing", "42P01"),
         ("drop view if exists nothing", "00000"),
         ("create view x as select nothing from t", "42703"),

@@ -157,6 +157,8 @@ def _comment(statement: Comment, catalog: Catalog) -> NothingToDo:
                 raise UnknownTable(
                     f'relation "{name}" does not exist', index=name, position=statement.position
                 )
+        case ObjectKind.VIEW if name in catalog.access.views_by_name:
+            pass
         case ObjectKind.DATABASE | ObjectKind.ROLE:
             pass  # what it is called is no matter of this catalog's tables
         case ObjectKind.SCHEMA if name in SCHEMAS:
@@ -184,7 +186,8 @@ def _make(statement: MakeBuiltIn) -> NothingToDo:
         if name == PUBLIC and statement.if_not_exists:
             return NothingToDo(f'schema "{name}" already exists, skipping')
         raise FeatureNotSupported(
-            f"CREATE SCHEMA {name!r:.80} is not supported: a database has the schema public only",
+            f"CREATE SCHEMA {name!r:.80} is not supported: a database has the schema public only;"
+            " begin the names of tables with it, or make another database",
             position=statement.position,
         )
     there = EXTENSIONS.get(name)

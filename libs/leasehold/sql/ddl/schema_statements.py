@@ -249,8 +249,14 @@ def _refuse(reading: Reading) -> NoReturn:
             " or CREATE TABLE and INSERT … SELECT"
         )
         reading.refuse(sentence, verb + 1)
+    if (first, second) == ("alter", "view"):
+        sentence = (
+            "ALTER VIEW is not supported: CREATE OR REPLACE VIEW changes its query, ALTER TABLE …"
+            " OWNER TO its owner; make one of another name and drop this one"
+        )
+        reading.refuse(sentence, verb)
     if (first, second) == ("create", "table"):
-        sentence = "CREATE TABLE … AS is not supported: create, then insert"
+        sentence = "CREATE TABLE … AS is not supported: CREATE TABLE, then INSERT … SELECT"
         reading.refuse(sentence, reading.next(verb, "as"))
     named = f"{first} {second}" if first in ("create", "drop", "alter") else first
     reading.refuse(

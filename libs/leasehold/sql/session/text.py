@@ -53,6 +53,7 @@ _BY_PROTOCOL: Final = "prepare statements by the protocol, as drivers do; the st
 _REFUSED: Final = {
     "prepare": f"PREPARE: {_BY_PROTOCOL}",
     "execute": f"EXECUTE: {_BY_PROTOCOL}",
+    "notify": "NOTIFY: who follows a table's rows by topic hears of each; the statement itself",
     "listen": "LISTEN: subscribe to versions and rows by topic; the statement itself",
     "lock": "LOCK: rows are verified at COMMIT, and nothing waits for locks; the statement itself",
     "security": "SECURITY LABEL",
