@@ -17,6 +17,8 @@ VIEWS_FROM: Final = 1 << 29
 """Ids of views, among those of tables."""
 VIEWS_MAX: Final = 1_000
 TEXT_BYTES_MAX: Final = 32 * 1024
+NAMES_MAX: Final = 16
+"""Of one table that are remembered: reads of the past find it by those of then."""
 
 
 class ViewTable(NamedTuple):
@@ -74,7 +76,7 @@ class View(NamedTuple):
     def with_name(self, table_id: int, name: str) -> View:
         """Return it knowing one more name of a table."""
         tables = (
-            t._replace(names=(*(n for n in t.names[-1:] if n != name), name))
+            t._replace(names=(*(n for n in t.names if n != name), name)[-NAMES_MAX:])
             if t.table_id == table_id
             else t
             for t in self.tables

@@ -191,6 +191,9 @@ class NodeLocks:
                 self._lose_all()
                 return LedgerRefused(RefusalReason.DEAD, reply.run_id)
             elif isinstance(reply, LockTaken):
+                # ⚠ What was owed of an earlier call would take it away again.
+                owed = GiveLock(session, owner, *name, exclusive)
+                self._ungiven = deque(each for each in self._ungiven if each != owed)
                 self._granted[owner, name, exclusive] = _Grant(holder, reply.epoch)
                 self._used_ns = self._clock_ns()
             elif isinstance(reply, LedgerRefused) and reply.reason in _SESSION_GONE:
@@ -214,8 +217,9 @@ class NodeLocks:
 
     def give_later(self, holder: LockHolder, name: LockName, *, exclusive: bool) -> None:
         """Give a lock back without waiting for the ledger: soon."""
-        self._later.append((holder, name, exclusive))
-        self._wake.set()
+        if self._keeper is not None:  # else there is no session, and no lock
+            self._later.append((holder, name, exclusive))
+            self._wake.set()
 
     def _owe(self, command: GiveLock) -> None:
         self._ungiven.append(command)
@@ -304,8 +308,11 @@ class NodeLocks:
     def _keep(self) -> None:
         """Renew the session while it is used, and say what could not be said."""
         while True:
+            self._wake.clear()
+            while self._later:
+                holder, name, exclusive = self._later.popleft()
+                self.give(holder, name, exclusive=exclusive)
             with self._calls:
-                self._wake.clear()
                 if self._stopping or self._has_ended():
                     self._keeper = None
                     return
@@ -314,9 +321,6 @@ class NodeLocks:
                 wait_ns = max(due_ns - self._clock_ns(), self._limits.retry_after_ns)
                 if self._ungiven:
                     wait_ns = self._limits.retry_after_ns
-            while self._later:
-                holder, name, exclusive = self._later.popleft()
-                self.give(holder, name, exclusive=exclusive)
             self._wake.wait(wait_ns / 1e9)
 
     def _has_ended(self) -> bool:

@@ -18,6 +18,7 @@ from leasehold.lease.commands import (
     RegisterEpoch,
     Renew,
     SeedTables,
+    TakeLock,
 )
 from leasehold.lease.replies import LivenessReport, Reply
 from leasehold.model.errors import AdvisoryLockLost, LedgerUnavailable
@@ -181,6 +182,25 @@ def test_what_could_not_be_given_back_is_given_back_later(
     assert not tries(other)
     nodes[0].pass_ms(1_000)
     assert tries(other)
+
+
+def test_a_lock_that_is_taken_anew_is_not_given_back(
+    ledger: Ledger, nodes: tuple[Node, Node]
+) -> None:
+    """By what was owed of a call whose answer was lost, or of a give that did not come through."""
+    holder, other = nodes[0].session(1), nodes[1].session(2)
+    assert tries(holder)
+    ledger.lost_replies = {TakeLock}
+    again = nodes[0].session(3)
+    assert holder.give(ONE)
+    with pytest.raises(LedgerUnavailable):
+        tries(again)
+    ledger.lost_replies = set()
+    nodes[0].now_ns += 1_000_000_000
+    assert tries(again)
+    nodes[0].pass_ms(1_000)
+    assert not tries(other)
+    assert again.fence() is not None
 
 
 def test_without_a_ledger_there_is_no_lock(ledger: Ledger, nodes: tuple[Node, Node]) -> None:

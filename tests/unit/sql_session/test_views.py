@@ -56,6 +56,20 @@ def test_a_view_is_its_query(client: SqlClient, database: DevDatabase) -> None:
     assert client.code("select * from v") == "42P01"
 
 
+def test_writes_and_serializable_reads_go_through_it(
+    client: SqlClient, database: DevDatabase
+) -> None:
+    client.ask("create view v as select id, a from t where a < 100")
+    client.ask("insert into u select id, a from v; update u set t = v.a from v where u.t = v.id")
+    assert client.ask("select id, t from u order by id") == [(1, 10), (2, 20), (7, 10), (8, 20)]
+    client.ask("begin isolation level serializable; select sum(a) from v")
+    other = SqlClient(database, "r2")
+    other.ask("insert into t values (3, 30)")
+    other.session.close()
+    client.ask("insert into u values (9, 1)")
+    assert client.code("commit") == "40001"
+
+
 def test_a_star_means_the_columns_of_then(client: SqlClient) -> None:
     client.ask("create view v as select * from t")
     client.ask("alter table t add column c int default 3")
