@@ -22,7 +22,8 @@ TRANSACTION_JOBS: Final = 3
 """The same of a master that makes all that a transaction says of tables one job: that a step works
 on the rows of another table than the job's own, and that a job is held until rows come."""
 VIEWS: Final = 4
-"""What a process has to know before a master makes a view: its records in the log."""
+"""What a process has to know before a master makes a view or keeps a comment: their records in the
+log."""
 KNOWN: Final = VIEWS
 """The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16

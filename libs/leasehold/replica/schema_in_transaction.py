@@ -37,6 +37,7 @@ from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
+    Comment,
     DropTable,
     Explain,
     RestartIdentity,
@@ -255,4 +256,4 @@ def _is_late(change: Change) -> bool:
     """Say whether a statement goes out with the rows: it is done at once, and moves none."""
     if isinstance(change, AlterTable):
         return all(isinstance(action, RestartIdentity) for action in change.actions)
-    return isinstance(change, RoleStatement | RestartSequence | ViewStatement)
+    return isinstance(change, RoleStatement | RestartSequence | ViewStatement | Comment)

@@ -117,6 +117,54 @@ STORIES: Final = {
         rollback
         select * from v
     """,
+    "comments are kept": """
+        create table member (id int primary key, a int unique, b text, check (a > 0))
+        create view v as select id, a from member
+        create index by_b on member (b)
+        create sequence s
+        comment on table member is 'who is in'
+        comment on column member.b is 'it''s a text'
+        comment on view v is 'seen'
+        comment on column v.a is 'of v'
+        comment on index by_b is 'found by b'
+        comment on index member_a_key is 'the index'
+        comment on constraint member_a_key on member is 'the constraint'
+        comment on constraint member_a_check on member is 'is positive'
+        comment on constraint member_pkey on member is 'the key'
+        comment on sequence s is 'numbers'
+        select obj_description('member'::regclass), obj_description('member'::regclass, 'pg_class')
+        select obj_description('member'::regclass, 'pg_constraint')
+        select obj_description('v'::regclass, 'pg_class'), obj_description('s'::regclass)
+        select col_description('member'::regclass, n) from generate_series(0, 4) n
+        select col_description('v'::regclass, 2)
+        select c.relname, d.objsubid, d.description from pg_description d
+            join pg_class c on c.oid = d.objoid and d.classoid = 'pg_class'::regclass
+            where c.relname in ('member', 'v', 's', 'by_b', 'member_a_key') order by 1, 2
+        select c.conname, d.description from pg_description d
+            join pg_constraint c on c.oid = d.objoid and d.classoid = 'pg_constraint'::regclass
+            order by 1
+        alter table member rename column b to z
+        alter table member add column c int
+        alter table member drop column a cascade
+        select col_description('member'::regclass, attnum), attname from pg_attribute
+            where attrelid = 'member'::regclass and attnum > 0 and not attisdropped order by attname
+        comment on table member is null
+        comment on column member.z is ''
+        select count(*) from pg_description where objoid = 'member'::regclass
+        comment on column member.nothing is 'x'
+        comment on table v is 'x'
+        comment on view member is 'x'
+        begin
+        create table other (id int primary key)
+        comment on table other is 'new'
+        select obj_description('other'::regclass)
+        commit
+        select obj_description('other'::regclass)
+        drop sequence s
+        drop table other
+        create table other (id int primary key)
+        select obj_description('other'::regclass)
+    """,
     "the catalog shows views": """
         create table member (id int primary key, name varchar(20), n numeric(8, 2))
         create view v as select id, name, n, n * 2 as twice, 'x' as word from member

@@ -154,7 +154,7 @@ def test_in_a_block(client: SqlClient) -> None:
         ("alter table u rename to v", "42P07"),
         ("drop view t", "42809"),
         ("comment on view v is 'x'", "00000"),
-        ("comment on view t is 'x'", "42P01"),
+        ("comment on view t is 'x'", "42809"),
         ("drop view nothing", "42P01"),
         ("drop view if exists nothing", "00000"),
         ("create view x as select nothing from t", "42703"),
@@ -237,3 +237,31 @@ def test_none_is_made_beside_an_earlier_release(
     assert client.code("create view v as select id from t") == "0A000"
     monkeypatch.undo()
     assert client.code("create view v as select id from t") == "00000"
+
+
+def test_comments_outlast_a_start_and_a_new_key(database: DevDatabase, client: SqlClient) -> None:
+    client.ask("comment on table t is 'all'; comment on column t.b is 'words'")
+    client.ask("alter table t alter column a set not null")
+    client.ask("alter table t drop constraint t_pkey, add primary key (a)")
+    told = "select obj_description('t'::regclass), col_description('t'::regclass, 3)"
+    assert client.ask(told) == [("all", "words")]
+    for node in ("r1", "r2"):
+        with database._stores[node].open_snapshot() as snapshot:
+            stored = snapshot.stored_catalog()
+        loaded = Access.load(stored.access, stored.next_role_id)
+        assert loaded.comments == client.node.access.comments
+    client.ask("comment on column t.b is null")
+    assert client.ask(told) == [("all", None)]
+
+
+def test_comments_are_read_and_forgotten_beside_an_earlier_release(
+    database: DevDatabase, client: SqlClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    master = database.cluster.master()
+    assert master is not None
+    assert master.node is not None
+    changes = master.node.master.changes  # type: ignore[union-attr]
+    monkeypatch.setattr(changes, "all_know", lambda what, now_ns: what < VIEWS)
+    client.ask("comment on table t is 'all'")
+    assert "not kept" in str(client.reports)
+    assert client.ask("select obj_description('t'::regclass)") == [(None,)]

@@ -37,6 +37,7 @@ from leasehold.model.records.log import (
     Barrier,
     ChunkDecided,
     Claim,
+    CommentWrite,
     Decisions,
     DescriptorWrite,
     FindingsDecided,
@@ -95,6 +96,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     70: MembershipWrite,
     71: AccessWrite,
     72: ViewWrite,
+    73: CommentWrite,
 }
 """The one registry of tags. A tag is never given to another class, not even after a removal."""
 

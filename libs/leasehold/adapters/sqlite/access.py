@@ -14,13 +14,14 @@ from leasehold.catalog.access import NOTHING_RECORDED
 from leasehold.catalog.roles import ROLES_FROM
 from leasehold.model.records.log import (
     AccessWrite,
+    CommentWrite,
     MembershipWrite,
     RoleOrAccessWrite,
     RoleWrite,
     ViewWrite,
 )
 
-NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT, VIEW = 0, 1, 2, 3, 4
+NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT, VIEW, COMMENT = 0, 1, 2, 3, 4, 5
 """The kinds of rows. A role or a view stands at (its id, 0), a membership at (role, member), an
 object or column at its ids."""
 CHECKSUM_BYTES: Final = 16
@@ -52,6 +53,8 @@ def read_access(connection: apsw.Connection) -> tuple[list[RoleOrAccessWrite], i
                 found.append(MembershipWrite(first, second, body))
             case 4:
                 found.append(ViewWrite(first, body))
+            case 5:
+                found.append(CommentWrite(first, second, body))
             case _:
                 found.append(AccessWrite(first, second, body))
     return found, next_role_id
@@ -98,9 +101,13 @@ class StoredAccess:
                     self._put(MEMBERSHIP, role_id, member_id, body)
             case ViewWrite(view_id, None):
                 self._execute(_DELETE, (VIEW, view_id, 0))
-                self._execute(_DELETE_OBJECT, (OBJECT, view_id))
+                self._forget(view_id)
             case ViewWrite(view_id, body):
                 self._put(VIEW, view_id, 0, body)
+            case CommentWrite(object_id, element_id, None):
+                self._execute(_DELETE, (COMMENT, object_id, element_id))
+            case CommentWrite(object_id, element_id, text):
+                self._put(COMMENT, object_id, element_id, text)
             case AccessWrite(object_id, element_id, body) if body == _NOTHING:
                 self._execute(_DELETE, (OBJECT, object_id, element_id))
             case AccessWrite(object_id, element_id, body):
@@ -109,15 +116,22 @@ class StoredAccess:
         count_change(self._connection, OF_ACCESS)
 
     def _put(
-        self, kind: int, first: int, second: int, body: Mapping[str, Any] | int | None
+        self, kind: int, first: int, second: int, body: Mapping[str, Any] | int | str | None
     ) -> None:
         self._execute(_PUT, (kind, first, second, msgpack.packb(body)))
 
     def forget_object(self, object_id: int) -> None:
-        """Forget the owner and the lists of a table that is gone."""
-        self._execute(_DELETE_OBJECT, (OBJECT, object_id))
-        if self._connection.changes() > 0:
+        """Forget the owner, the lists and the comments of a table that is gone."""
+        if self._forget(object_id):
             count_change(self._connection, OF_ACCESS)
+
+    def _forget(self, object_id: int) -> int:
+        """Forget what is said of an object; return how many rows that was."""
+        gone = 0
+        for kind in (OBJECT, COMMENT):
+            self._execute(_DELETE_OBJECT, (kind, object_id))
+            gone += self._connection.changes()
+        return gone
 
     def _mark(self) -> None:
         """Say in the file that it has roles: a program that knows none would let everybody do

@@ -136,6 +136,7 @@ class SchemaChanges:
             self._catalog, actor=actor, in_place=in_place, whole=request.held
         )
         script.trusted = request.held
+        script.comments = self.all_know(VIEWS, now.mono_ns)
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)
         writes = _asked_by(script.writes, request.principal)

@@ -58,6 +58,7 @@ from leasehold.schema_change.plan.joined_jobs import (
     join_plans,
     table_after,
 )
+from leasehold.schema_change.plan.other_objects import comment_on
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import (
     CreateTablePlan,
@@ -73,6 +74,7 @@ from leasehold.schema_change.plan.views import change_views, follow_tables, refu
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     Change,
+    Comment,
     CreateSequence,
     DropSequence,
     DropTable,
@@ -93,7 +95,7 @@ class StatementBatch:
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
     their new bounds. `in_place`: see `plan`. `whole`: they are of a transaction, whose changes of
     tables that were there are one job with what it makes and drops (`transaction_job.py`).
-    `trusted`: see `follow_tables`."""
+    `trusted`: see `follow_tables`. `comments`: whether they are kept."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -110,6 +112,7 @@ class StatementBatch:
     whole: bool = False
     _drop_plans: list[JobPlan] = field(default_factory=list)
     trusted: bool = False
+    comments: bool = True
 
     @classmethod
     def on(
@@ -144,6 +147,7 @@ class StatementBatch:
             self.whole,
             list(self._drop_plans),
             self.trusted,
+            self.comments,
         )
 
     @property
@@ -245,6 +249,11 @@ class StatementBatch:
         ahead = self._ahead()
         if isinstance(change, ViewStatement):
             return self._take_view(change, ahead)
+        if isinstance(change, Comment) and self.comments:
+            commented = comment_on(change, ahead)
+            if commented is not None:
+                self.catalog.access = commented
+                return {"access": True}
         refuse_view(change, self.catalog.access)
         check_rights(change, ahead, self.actor)
         if isinstance(change, CreateSequence) and change.options.owner is not None:

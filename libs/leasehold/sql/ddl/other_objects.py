@@ -119,7 +119,8 @@ def read_comment(reading: Reading, body: Body) -> Comment:
     reading.read("CommentStmt", body)
     two = kind in (ObjectKind.MATERIALIZED_VIEW, ObjectKind.FOREIGN_TABLE)
     first = word_index + 1 + two
-    return Comment(kind, _named(kind, body["object"]), reading.position(first))
+    text = body.get("comment") or None  # an empty one is none
+    return Comment(kind, _named(kind, body["object"]), reading.position(first), text)
 
 
 def read_create_extension(reading: Reading, body: Body) -> MakeBuiltIn:

@@ -558,11 +558,12 @@ class DropAbsent:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """COMMENT ON an object."""
+    """COMMENT ON an object. `text` None: IS NULL."""
 
     kind: ObjectKind
     named: ObjectName
     position: int = 1
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,16 @@ def _relation_kind(table: Descriptor) -> str:
     return "r" if table.sequence is None else "S"
 
 
+def _descriptions(catalog: SystemCatalog) -> Iterator[Row]:
+    for (oid, of_catalog, number), said in catalog.comments.items():
+        yield {
+            "objoid": oid,
+            "classoid": oids.RELATIONS[of_catalog],
+            "objsubid": number,
+            "description": said,
+        }
+
+
 def _views(catalog: SystemCatalog) -> Iterator[Row]:
     for view in catalog.views:
         yield {
@@ -373,6 +383,7 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "pg_tablespace": lambda _: _TABLESPACES,
     "pg_tables": _tables,
     "pg_views": _views,
+    "pg_description": _descriptions,
     "pg_indexes": _index_definitions,
     "pg_settings": _settings,
     **dict.fromkeys(("pg_stat_all_tables", "pg_stat_user_tables"), _counted_tables),

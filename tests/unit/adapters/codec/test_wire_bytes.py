@@ -53,6 +53,7 @@ DIGESTS = {
     "MembershipWrite": "78bfa7453d5e3a01",
     "AccessWrite": "b602fb022fb1a206",
     "ViewWrite": "2f43a6e530a0346b",
+    "CommentWrite": "fab303a07eabce17",
 }
 
 

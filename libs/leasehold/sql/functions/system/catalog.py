@@ -102,10 +102,20 @@ _DEFINITIONS: Final = (
             *("pg_get_statisticsobjdef_columns", "pg_tablespace_location"),
         )
     ),
-    _fixed("obj_description", (OID,), TEXT, None),
-    _fixed("obj_description", (OID, NAME), TEXT, None),
+    _told("obj_description", (OID,), TEXT, lambda catalog, oid: catalog.described(oid)),
+    _told(
+        "obj_description",
+        (OID, NAME),
+        TEXT,
+        lambda catalog, oid, name: catalog.described(oid, 0, name),
+    ),
     _fixed("shobj_description", (OID, NAME), TEXT, None),
-    _fixed("col_description", (OID, INTEGER), TEXT, None),
+    _told(
+        "col_description",
+        (OID, INTEGER),
+        TEXT,
+        lambda catalog, oid, number: catalog.described(oid, number, "pg_class"),
+    ),
 )
 
 # ------------------------------------------------------------------ names
