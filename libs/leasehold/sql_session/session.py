@@ -41,6 +41,7 @@ from leasehold.sql.syntax.session_statements import (
     CloseCursor,
     CopyIn,
     CopyOut,
+    CreateTableAs,
     Deallocate,
     DeclareCursor,
     Discard,
@@ -66,6 +67,7 @@ from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import AS_OF, MODES, MS
 from leasehold.sql_session.statement_batch import SeveralStatements, is_several
 from leasehold.sql_session.statement_runner import StatementRunner
+from leasehold.sql_session.table_as import TablesAs
 from leasehold.sql_session.transaction import plan_types
 from leasehold.sql_session.transaction_runner import TransactionRunner
 from leasehold.transaction.block import BlockStatus, TransactionActive
@@ -110,6 +112,7 @@ class SqlSession:
         self._rows = RowStatements(self._runner)
         self._fetching = CursorStatements(self._runner, self._rows.prepare)
         self._changes = SchemaStatements(self._runner)
+        self._tables_as = TablesAs(self._runner, self._rows)
         self._block = BlockCommands(state, self._transactions)
         self._commands: dict[type, Callable[[Any], Answer]] = {
             **self._block.commands,
@@ -212,6 +215,8 @@ class SqlSession:
             return self._fetching.prepare_fetch(statement)
         if isinstance(meaning, SchemaStatement):
             return self._changes.prepare(statement, known)
+        if isinstance(meaning, CreateTableAs):
+            return self._tables_as.prepare(statement, known)
         shown = self._settings.shown(meaning)
         return PreparedStatement(statement, known, (), shown, self._open_command)
 

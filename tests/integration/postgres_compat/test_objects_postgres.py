@@ -117,6 +117,38 @@ STORIES: Final = {
         rollback
         select * from v
     """,
+    "a table of a query": """
+        create table member (id int primary key, a numeric(8, 2), b varchar(20), c timestamptz)
+        insert into member values (1, 10.5, 'x', '2024-01-01'), (2, 20, 'y', null)
+        create table other as select id, a, upper(b) as b, a * 2, c from member where id < 9
+        select * from other order by id
+        select attname, format_type(atttypid, atttypmod), attnotnull from pg_attribute
+            where attrelid = 'other'::regclass and attnum > 0 order by 1
+        create table other as select 1
+        create table if not exists other as select 1 as x
+        create table empty (n, word) as select id, b from member with no data
+        select * from empty
+        insert into empty values (1, 'x')
+        create table wide (x, y) as select 1 as a
+        create table twice as select 1 as a, 2 as a
+        create table broken as select 1 / (id - 1) from member
+        select * from broken
+        begin
+        create table inner as values (1, 'a'), (2, 'b')
+        create table third (k) as table member
+        savepoint s
+        create table fourth as select 1 / 0
+        rollback to s
+        select k, b from third order by k
+        insert into third (k) values (3)
+        commit
+        select count(*), max(k) from third
+        create table fifth as with recursive n as (select 1 as i union all select i + 1 from n
+            where i < 5) select i from n
+        select sum(i) from fifth
+        create table sixth as select $1
+        create table seventh as select nothing from member
+    """,
     "comments are kept": """
         create table member (id int primary key, a int unique, b text, check (a > 0))
         create view v as select id, a from member

@@ -256,7 +256,7 @@ def _refuse(reading: Reading) -> NoReturn:
         )
         reading.refuse(sentence, verb)
     if (first, second) == ("create", "table"):
-        sentence = "CREATE TABLE … AS is not supported: CREATE TABLE, then INSERT … SELECT"
+        sentence = "CREATE TABLE … AS is for SQL sessions: CREATE TABLE here, then rows"
         reading.refuse(sentence, reading.next(verb, "as"))
     named = f"{first} {second}" if first in ("create", "drop", "alter") else first
     reading.refuse(

@@ -32,7 +32,7 @@ _SELECT: Final = handles(
     *("groupDistinct", "havingClause", "windowClause", "valuesLists", "sortClause"),
     *("limitOffset", "limitCount", "limitOption", "lockingClause", "withClause"),
     *("op", "all", "larg", "rarg"),
-    intoClause=Sentence("into", "SELECT INTO is not supported: CREATE TABLE, then INSERT … SELECT"),
+    intoClause=Sentence("into", "SELECT INTO is not supported: CREATE TABLE … AS SELECT is"),
 )
 _SKIPPED: Final = (
     "SKIP LOCKED is not supported, since nothing is locked: claim rows by an UPDATE … RETURNING of"
