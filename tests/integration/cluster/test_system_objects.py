@@ -5,6 +5,7 @@ Goal: a lock is one in the whole database, and free again when the node dies tha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import psycopg
@@ -21,7 +22,8 @@ ENDED = (psycopg.OperationalError, psycopg.errors.AdminShutdown)
 
 @pytest.fixture(scope="module")
 def cluster(beside: Beside) -> Iterator[LocalCluster]:
-    with beside.running("objects", NODES) as made:
+    environ = {**os.environ, "LEASEHOLD_SESSION_TTL_MS": "3000"}
+    with beside.running("objects", NODES, environ) as made:
         yield made
 
 
