@@ -16,7 +16,7 @@ from leasehold.sql.functions.function import Function
 from leasehold.sql.functions.jsonb import functions as jsonb
 from leasehold.sql.functions.jsonb import json_functions
 from leasehold.sql.functions.numbers import mathematics
-from leasehold.sql.functions.system import catalog, node, rights, sequence, session
+from leasehold.sql.functions.system import advisory_locks, catalog, node, rights, sequence, session
 from leasehold.sql.functions.texts import bytea, like, regexp, text
 
 GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
@@ -31,6 +31,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("In FROM: functions that give rows", (set_returning,)),
     ("Sequences", (sequence,)),
     ("The session", (session,)),
+    ("Advisory locks", (advisory_locks,)),
     ("Jobs and sessions of this database", (node,)),
     ("Who may do what", (rights,)),
     ("The system catalog", (catalog,)),

@@ -19,8 +19,10 @@ from leasehold.catalog.job import Job
 from leasehold.client.pending import Pending
 from leasehold.in_process.node import MemoryNode
 from leasehold.lease.agent.held_leases import Use
+from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.audit import AuditLog, NotAudited
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
+from leasehold.replica.advisory_locks import NodeLocks
 from leasehold.replica.as_of import snapshot_lsn_of
 from leasehold.replica.reads import Reads
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
@@ -108,6 +110,9 @@ class StageNode:
         self._node = node
         self._ids: dict[bytes, bytes] = {}
         self.sessions = Sessions()
+        ledger, ids = stage.cluster.ledger, iter(range(1, 1_000))
+        limits, end = HolderLimits(), self.sessions.end
+        self.advisory_locks = NodeLocks(self.name, lambda: ledger, ids, limits, end, lambda: 0)
 
     @property
     def name(self) -> str:

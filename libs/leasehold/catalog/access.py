@@ -1,4 +1,5 @@
-"""Access: the roles of a database, who owns each object, and who may do what with it.
+"""Access: the roles of a database, who owns each object, and who may do what with it; and the
+views, by which a role gives others a part of what it may read itself.
 
 Part of the catalog, and like all of it changed by catalog writes of the log alone. What nobody has
 said anything about has PostgreSQL's defaults: the first role owns it, and may do all with it.
@@ -31,13 +32,16 @@ from leasehold.catalog.roles import (
     Role,
     Roles,
 )
+from leasehold.catalog.view import VIEWS_FROM, View
 from leasehold.model.errors import InsufficientPrivilege, NotAuthentic
 from leasehold.model.ids import is_sequence_id
 from leasehold.model.records.log import (
     AccessWrite,
+    CommentWrite,
     MembershipWrite,
     RoleOrAccessWrite,
     RoleWrite,
+    ViewWrite,
 )
 
 DATABASE: Final = 0
@@ -79,8 +83,8 @@ def kind_of(object_id: int, element_id: int = 0) -> ObjectKind:
 class Access:
     """Roles, owners and lists of a database. Unchangeable; `with_…` give another one.
 
-    `objects`: what is recorded, by object and element id. `next_role_id`: above those of all roles
-    that there ever were.
+    `objects`: what is recorded, by object and element id; `views`: by id; `comments`: as in
+    CommentWrite. `next_role_id`: above those of all roles that there ever were.
     """
 
     def __init__(
@@ -88,7 +92,12 @@ class Access:
         roles: Roles | None = None,
         objects: Mapping[tuple[int, int], ObjectAccess] | None = None,
         next_role_id: int = 0,
+        views: Mapping[int, View] | None = None,
+        comments: Mapping[tuple[int, int], str] | None = None,
     ) -> None:
+        self.comments: Mapping[tuple[int, int], str] = {} if comments is None else comments
+        self.views: Mapping[int, View] = {} if views is None else views
+        self.views_by_name = {view.name: view for view in self.views.values()}
         self.roles = Roles.at_first() if roles is None else roles
         self.objects: Mapping[tuple[int, int], ObjectAccess] = {} if objects is None else objects
         self.next_role_id = max(ROLES_FROM, next_role_id, max(self.roles.by_id, default=0) + 1)
@@ -195,8 +204,24 @@ class Access:
 
     # ------------------------------------------------------------ changes
 
+    def _with(
+        self,
+        roles: Roles | None = None,
+        objects: Mapping[tuple[int, int], ObjectAccess] | None = None,
+        views: Mapping[int, View] | None = None,
+        comments: Mapping[tuple[int, int], str] | None = None,
+    ) -> Access:
+        """Return this with what is given in the place of its own."""
+        return Access(
+            self.roles if roles is None else roles,
+            self.objects if objects is None else objects,
+            self.next_role_id,
+            self.views if views is None else views,
+            self.comments if comments is None else comments,
+        )
+
     def with_roles(self, roles: Roles) -> Access:
-        return Access(roles, self.objects, self.next_role_id)
+        return self._with(roles=roles)
 
     def with_owner(self, object_id: int, owner: int) -> Access:
         """Return this with another owner; a recorded list stays (see `privileges.with_owner`)."""
@@ -212,30 +237,59 @@ class Access:
         objects = {**self.objects, (object_id, element_id): found}
         if found == NOTHING_RECORDED:
             del objects[object_id, element_id]
-        return Access(self.roles, objects, self.next_role_id)
+        return self._with(objects=objects)
 
     def with_copy(self, object_id: int, copy_id: int) -> Access:
         """Return this with all that is recorded of a table said of another one, too."""
         copied = {
             (copy_id, ids[1]): found for ids, found in self.objects.items() if ids[0] == object_id
         }
-        if not copied:
+        comments = {
+            (copy_id, ids[1]): text for ids, text in self.comments.items() if ids[0] == object_id
+        }
+        if not copied and not comments:
             return self
-        return Access(self.roles, {**self.objects, **copied}, self.next_role_id)
+        return self._with(
+            objects={**self.objects, **copied}, comments={**self.comments, **comments}
+        )
 
-    def writes_of(self, object_id: int) -> tuple[AccessWrite, ...]:
+    def writes_of(self, object_id: int) -> tuple[RoleOrAccessWrite, ...]:
         """Return the writes that record what is recorded of a table."""
+        said = (CommentWrite(*i, text) for i, text in self.comments.items() if i[0] == object_id)
         ids = ((object_id, each) for each in (0, *self._columns.get(object_id, ())))
-        return tuple(
-            AccessWrite(*each, self.objects[each].to_wire()) for each in ids if each in self.objects
+        return (
+            *(AccessWrite(*i, self.objects[i].to_wire()) for i in ids if i in self.objects),
+            *said,
         )
 
     def without_object(self, object_id: int) -> Access:
         """Return this without all that is recorded of a table or sequence, which is gone."""
-        if (object_id, 0) not in self.objects and object_id not in self._columns:
+        comments = {ids: text for ids, text in self.comments.items() if ids[0] != object_id}
+        said = len(comments) < len(self.comments)
+        if (object_id, 0) not in self.objects and object_id not in self._columns and not said:
             return self
         kept = {ids: found for ids, found in self.objects.items() if ids[0] != object_id}
-        return Access(self.roles, kept, self.next_role_id)
+        return self._with(objects=kept, comments=comments)
+
+    def with_view(self, view: View) -> Access:
+        """Return this with a view, at first or anew."""
+        views = {**self.views, view.table_id: view}
+        return self._with(views=views)
+
+    def without_view(self, view_id: int) -> Access:
+        """Return this without a view, and all that is recorded of it."""
+        views = {number: view for number, view in self.views.items() if number != view_id}
+        return self._with(views=views).without_object(view_id)
+
+    def with_comment(self, object_id: int, element_id: int, text: str | None) -> Access:
+        """Return this with another comment on an object, or none."""
+        comments = {**self.comments, (object_id, element_id): text}
+        if text is None:
+            del comments[object_id, element_id]
+        return self._with(comments=comments)  # type: ignore[arg-type]
+
+    def next_view_id(self) -> int:
+        return max(self.views, default=VIEWS_FROM) + 1
 
     # ------------------------------------------------------------ the log
 
@@ -246,6 +300,8 @@ class Access:
         first = Roles.at_first()
         roles, memberships = dict(first.by_id), dict(first.memberships)
         objects: dict[tuple[int, int], ObjectAccess] = {}
+        views: dict[int, View] = {}
+        comments: dict[tuple[int, int], str] = {}
         for write in writes:
             if isinstance(write, RoleWrite):
                 roles[write.role_id] = _role(write)
@@ -253,11 +309,18 @@ class Access:
                 found = _object(write)
                 if found != NOTHING_RECORDED:
                     objects[write.object_id, write.element_id] = found
+            elif isinstance(write, ViewWrite):
+                views[write.view_id] = _view(write)
+            elif isinstance(write, CommentWrite):
+                assert write.text is not None, "only what is said is stored"
+                comments[write.object_id, write.element_id] = write.text
             elif write.body is None:
                 del memberships[write.role_id, write.member_id]
             else:
                 memberships[write.role_id, write.member_id] = _membership(write)
-        return cls(Roles(roles.values(), memberships.values()), objects, next_role_id)
+        return cls(
+            Roles(roles.values(), memberships.values()), objects, next_role_id, views, comments
+        )
 
     def applied(self, write: RoleOrAccessWrite) -> Access:
         """Return this after a catalog write. Raises LogStopped for what a newer release wrote."""
@@ -272,16 +335,34 @@ class Access:
                 return self.with_roles(self.roles.with_membership(_membership(write)))
             case AccessWrite():
                 return self.with_object(write.object_id, write.element_id, _object(write))
+            case ViewWrite(view_id, None):
+                return self.without_view(view_id)
+            case ViewWrite():
+                return self.with_view(_view(write))
+            case CommentWrite():
+                return self.with_comment(*write)
 
     def writes_since(self, before: Access) -> tuple[RoleOrAccessWrite, ...]:
         """Return the catalog writes that make this of `before`."""
+        gone = before.views.keys() - self.views.keys()
         return (
             *_role_writes(before.roles.by_id, self.roles.by_id),
             *_membership_writes(before, self),
+            *(ViewWrite(view_id, None) for view_id in sorted(gone)),
+            *(
+                ViewWrite(view_id, view.to_wire())
+                for view_id, view in sorted(self.views.items())
+                if before.views.get(view_id) != view
+            ),
             *(
                 AccessWrite(*ids, self.objects.get(ids, NOTHING_RECORDED).to_wire())
                 for ids in sorted({**before.objects, **self.objects})
-                if self.objects.get(ids) != before.objects.get(ids)
+                if self.objects.get(ids) != before.objects.get(ids) and ids[0] not in gone
+            ),
+            *(
+                CommentWrite(*ids, self.comments.get(ids))
+                for ids in sorted({**before.comments, **self.comments})
+                if self.comments.get(ids) != before.comments.get(ids) and ids[0] not in gone
             ),
         )
 
@@ -300,6 +381,10 @@ def _role(write: RoleWrite) -> Role:
 def _membership(write: MembershipWrite) -> Membership:
     read = partial(Membership.from_wire, write.role_id, write.member_id)
     return as_written(write.body, read, "membership in a role")
+
+
+def _view(write: ViewWrite) -> View:
+    return as_written(write.body, partial(View.from_wire, write.view_id), "view")
 
 
 def _object(write: AccessWrite) -> ObjectAccess:

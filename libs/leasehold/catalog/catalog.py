@@ -27,6 +27,7 @@ from leasehold.model.records.log import (
     AccessWrite,
     CatalogWrite,
     ChunkDecided,
+    CommentWrite,
     DescriptorWrite,
     FindingsDecided,
     JobForgotten,
@@ -38,6 +39,7 @@ from leasehold.model.records.log import (
     RoleWrite,
     TableForgotten,
     TableTruncated,
+    ViewWrite,
 )
 
 FORGOTTEN_TOLD_MAX: Final = 100_000
@@ -154,7 +156,7 @@ class Catalog:
             case JobForgotten(job_id=job_id):
                 del self.jobs[job_id]
                 self.running.pop(job_id, None)
-            case RoleWrite() | MembershipWrite() | AccessWrite():
+            case RoleWrite() | MembershipWrite() | AccessWrite() | ViewWrite() | CommentWrite():
                 self.access = self.access.applied(write)
             case TableTruncated():
                 pass  # rows, which a catalog knows nothing of

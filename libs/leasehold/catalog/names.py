@@ -60,12 +60,13 @@ def _edits(job: Job) -> Iterator[Edit]:
 
 
 def relation_names(catalog: Catalog) -> set[str]:
-    """Return the names of tables and indexes, which share theirs, as in PostgreSQL; primary keys
-    have an index, too. An index that only goes with a foreign key takes none: PostgreSQL makes no
-    such index, and users give its name to one of theirs."""
+    """Return the names of tables, views and indexes, which share theirs, as in PostgreSQL; primary
+    keys have an index, too. An index that only goes with a foreign key takes none: PostgreSQL makes
+    no such index, and users give its name to one of theirs."""
     names = {*catalog.table_names(), *catalog.index_names()}
     names.update(_planned(catalog, Kind.TABLE))
     names.update(_planned(catalog, Kind.INDEX))
+    names.update(catalog.access.views_by_name)
     return names
 
 

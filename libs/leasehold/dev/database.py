@@ -27,6 +27,10 @@ from leasehold.dev.view import DevView
 from leasehold.events.version_diff import diff
 from leasehold.in_process.bus import Message, Scheduler
 from leasehold.in_process.cluster import ClusterShape, MemoryCluster
+from leasehold.in_process.ledger import MemoryLedger
+from leasehold.lease.agent.session import HolderLimits
+from leasehold.lease.commands import Command
+from leasehold.lease.replies import Reply
 from leasehold.model.audit import AuditEvent
 from leasehold.model.errors import NoMaster, OutcomeUnknown, QueryCanceled
 from leasehold.model.ids import format_request_id, parse_request_id
@@ -42,6 +46,8 @@ from leasehold.model.records.requests import (
     Queue,
 )
 from leasehold.model.signatures import NO_KEYS, RequestKeys
+from leasehold.node.kafka_node import session_ids
+from leasehold.replica.advisory_locks import NodeLocks
 from leasehold.replica.row_values import named
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
@@ -55,6 +61,8 @@ ACKS_KEPT: Final = 1_000
 EVENTS_MAX: Final = 1_000
 EVERY_TABLE: Final = -1
 IDLE_WAIT_S: Final = 0.5
+LOCK_TTL_MS: Final = 15_000
+"""How long a node's advisory locks last that it can't renew."""
 
 
 class RealPace:
@@ -106,6 +114,21 @@ class RealPace:
                 if next_ns is not None:
                     wait_s = min(wait_s, max(0.0, (next_ns - boottime_ns()) / 1e9))
                 self._changed.wait(wait_s)
+
+
+class HeldLedger:
+    """The ledger in memory, for threads beside that of the pace."""
+
+    def __init__(
+        self, ledger: MemoryLedger, held: Callable[[], AbstractContextManager[object]]
+    ) -> None:
+        self._ledger = ledger
+        self._held = held
+
+    def call(self, command: Command) -> Reply:
+        """Carry out a command. Raises LedgerUnavailable."""
+        with self._held():
+            return self._ledger.call(command)
 
 
 class Answer(NamedTuple):
@@ -177,6 +200,7 @@ class DevDatabase:
         self.audit = KeptAudit()
         self.sessions = {name: Sessions() for name in self.cluster.nodes}
         self.sequence_values: dict[str, NodeSequenceValues] = {}
+        self._locks: dict[str, NodeLocks] = {}
         self.cluster.bus.on_append = self._appended
         self.cluster.start()
         self._pace = RealPace(scheduler)
@@ -193,6 +217,8 @@ class DevDatabase:
         return self._stores[name]
 
     def close(self) -> None:
+        for locks in self._locks.values():
+            locks.close()
         self._pace.close()
         for store in self._stores.values():
             store.close()
@@ -327,6 +353,21 @@ class DevDatabase:
     def held(self) -> AbstractContextManager[object]:
         """Return a context within which nothing moves."""
         return self._pace.held()
+
+    def advisory_locks(self, name: str) -> NodeLocks:
+        """Return the advisory locks of a node's sessions."""
+        with self._pace.held():
+            found = self._locks.get(name)
+            if found is None:
+                found = self._locks[name] = NodeLocks(
+                    name,
+                    lambda: HeldLedger(self.cluster.ledger, self._pace.held),
+                    session_ids(),
+                    HolderLimits.of_ttl(LOCK_TTL_MS),
+                    self.sessions[name].end,
+                    boottime_ns,
+                )
+            return found
 
     def until(self, reached: Callable[[], bool], timeout_s: float) -> bool:
         return self._pace.until(reached, timeout_s)

@@ -20,6 +20,7 @@ from leasehold.lease.agent.held_leases import Use
 from leasehold.model.audit import AuditLog
 from leasehold.model.errors import NoMaster, NotCoherent
 from leasehold.model.records.requests import BarrierRequest, ChangeRequest, DeadLetter, Outcome
+from leasehold.replica.advisory_locks import NodeLocks
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
 from leasehold.replica.reads import Reads
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
@@ -51,6 +52,10 @@ class DevNode:
     @property
     def sessions(self) -> Sessions:
         return self._all.sessions[self.name]
+
+    @property
+    def advisory_locks(self) -> NodeLocks:
+        return self._all.advisory_locks(self.name)
 
     @property
     def audit(self) -> AuditLog:

@@ -16,6 +16,14 @@ NEVER_LATE = SESSION_ID_MAX
 SESSIONS_MAX = 10_000
 LEASES_PER_SESSION_MAX = 10_000
 TABLES_PER_CALL_MAX = 1_000
+LOCKS_MAX = 4_096
+"""Advisory locks of a database that somebody holds or waits for."""
+LOCK_USERS_MAX = 1_000
+"""Owners that hold one of them or wait for it."""
+LISTED_LOCKS_MAX = 1_000
+WAITS_FOLLOWED_MAX = 1_000
+"""Owners that a look for a deadlock passes."""
+
 HOLDERS_MAX = 64
 """How many holders a reply names (lowest version, then lowest session first); it counts all."""
 
@@ -148,6 +156,41 @@ class DropTable(NamedTuple):
     table: int
 
 
+# --- advisory locks ----------------------------------------------------------------------------
+
+
+class TakeLock(NamedTuple):
+    """Asks for an advisory lock in the name of `owner`, a SQL session of the node whose session
+    this is. `space`, `high` and `low` name it, as in PostgreSQL: 1 and the halves of a bigint, or 2
+    and two integers. `waits`: whether it keeps a place in the queue; asked again it is the same
+    place, so who waits asks again and again."""
+
+    session: int
+    owner: int
+    space: int
+    high: int
+    low: int
+    exclusive: bool
+    waits: bool
+
+
+class GiveLock(NamedTuple):
+    """Gives one mode of a lock back, or the place in its queue."""
+
+    session: int
+    owner: int
+    space: int
+    high: int
+    low: int
+    exclusive: bool
+
+
+class ListLocks(NamedTuple):
+    """Asks for the first `names_max` locks that live sessions hold or wait for."""
+
+    names_max: int
+
+
 # --- anyone's questions ------------------------------------------------------------------------
 
 
@@ -188,6 +231,9 @@ Command: TypeAlias = (
     | KillSession
     | ExpireAgent
     | DropTable
+    | TakeLock
+    | GiveLock
+    | ListLocks
     | Holders
     | Liveness
     | Newest

@@ -25,7 +25,10 @@ class RefusalReason(Enum):
     VERSION = "version"  # D2: not from `current`, or not to the next one
     NOT_FENCED = "not fenced"  # D5: min_version has not reached the version published from
     HOLDERS = "holders"  # D2: live leases below; the reply names them
-    LIMIT = "limit"  # SESSIONS_MAX or LEASES_PER_SESSION_MAX
+    LIMIT = "limit"  # SESSIONS_MAX, LEASES_PER_SESSION_MAX, LOCKS_MAX or LOCK_USERS_MAX
+    UNFENCED = "unfenced"  # the master is of a release that does not hold writes to locks
+    LOCKED = "locked"  # another has the advisory lock, and the caller does not wait
+    DEADLOCK = "deadlock"  # who has the advisory lock waits for the caller
 
 
 class Holding(NamedTuple):
@@ -181,6 +184,42 @@ class SnapshotReport(NamedTuple):
     tables: tuple[TableStatus, ...]
 
 
+class LockTaken(NamedTuple):
+    """The answer to TakeLock: it is held. `epoch`: the registered one."""
+
+    run_id: str
+    epoch: int
+
+
+class LockWaits(NamedTuple):
+    """The answer to TakeLock: it has a place in the queue."""
+
+    run_id: str
+
+
+class LockGiven(NamedTuple):
+    run_id: str
+    was_held: bool
+
+
+class LockUse(NamedTuple):
+    """A use of an advisory lock: it is held, or waited for."""
+
+    space: int
+    high: int
+    low: int
+    session: int
+    agent: str
+    owner: int
+    exclusive: bool
+    granted: bool
+
+
+class LockList(NamedTuple):
+    run_id: str
+    uses: tuple[LockUse, ...]
+
+
 Reply: TypeAlias = (
     LedgerRefused
     | Opened
@@ -196,6 +235,10 @@ Reply: TypeAlias = (
     | Killed
     | Expired
     | Dropped
+    | LockTaken
+    | LockWaits
+    | LockGiven
+    | LockList
     | HolderList
     | LivenessReport
     | NewestVersions

@@ -383,6 +383,16 @@ class Uncommittable(Refused, sqlstate="40000"):
     before (T2): no replay can help, so it has no code that clients answer with one."""
 
 
+class AdvisoryLockLost(Refused, sqlstate="57P01"):
+    """An advisory lock of the session may be another one's by now: the session has to end."""
+
+
+class DeadlockFound(Refused, sqlstate="40P01"): ...
+
+
+class LockNotAvailable(Refused, sqlstate="55P03"): ...
+
+
 class StaleVersion(Refused, sqlstate="40001"):
     """A descriptor version below the table's `min_version` was used (D5)."""
 

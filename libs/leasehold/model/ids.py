@@ -28,7 +28,10 @@ it."""
 COLUMN_TYPES: Final = 5
 """The same of a master that makes columns of the types `values/declared.py` says it of, and arrays:
 a node of an earlier release would not read such a table."""
-KNOWN: Final = COLUMN_TYPES
+VIEWS: Final = 6
+"""What a process has to know before a master makes a view or keeps a comment: their records in the
+log."""
+KNOWN: Final = VIEWS
 """The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1

@@ -37,10 +37,12 @@ from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
+    Comment,
     DropTable,
     Explain,
     RestartIdentity,
     RestartSequence,
+    ViewStatement,
 )
 from leasehold.values.time_zone import UTC, zone_at
 
@@ -254,4 +256,4 @@ def _is_late(change: Change) -> bool:
     """Say whether a statement goes out with the rows: it is done at once, and moves none."""
     if isinstance(change, AlterTable):
         return all(isinstance(action, RestartIdentity) for action in change.actions)
-    return isinstance(change, RoleStatement | RestartSequence)
+    return isinstance(change, RoleStatement | RestartSequence | ViewStatement | Comment)

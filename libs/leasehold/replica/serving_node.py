@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from leasehold.adapters.os.clock import boottime_ns, new_request_id, now
 from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.adapters.os.temp_room import TempRoom
+from leasehold.adapters.redis.ledger import RedisLedger
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.dead_letters import DeadLetters
 from leasehold.admin.feed_compatibility import FeedGate
@@ -24,11 +25,13 @@ from leasehold.catalog.job import Job
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.pending import Pending
 from leasehold.lease.agent.held_leases import Use
+from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.audit import AuditLog
 from leasehold.model.errors import BusUnavailable, NotCoherent
 from leasehold.model.measures import Sample
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
-from leasehold.node.kafka_node import KafkaNode
+from leasehold.node.kafka_node import KafkaNode, session_ids
+from leasehold.replica.advisory_locks import NodeLocks
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
 from leasehold.replica.barrier import AppendedBarriers, Barriers
 from leasehold.replica.barrier_group import BarrierGroup
@@ -55,6 +58,11 @@ class SqlNode(Protocol):
     @property
     def sessions(self) -> Sessions:
         """The SQL sessions that are on it."""
+        ...
+
+    @property
+    def advisory_locks(self) -> NodeLocks:
+        """The advisory locks of its sessions."""
         ...
 
     @property
@@ -178,6 +186,7 @@ class ServingNode:
         self._feed_gate = FeedGate(settings)
         self._looks = SharedWatch(lambda: ClusterWatch(settings))
         self.sessions = Sessions()
+        self._advisory_locks: NodeLocks | None = None
         self.sequence_values = NodeSequenceValues(self.submit, self.single_read)
         node.on_tick = self.wake_waiters
 
@@ -188,6 +197,25 @@ class ServingNode:
     @property
     def database(self) -> str:
         return self._settings.cluster.database
+
+    @property
+    def advisory_locks(self) -> NodeLocks:
+        if self._advisory_locks is None:
+            with self._producer_lock:
+                if self._advisory_locks is None:
+                    self._advisory_locks = self._make_locks()
+        return self._advisory_locks
+
+    def _make_locks(self) -> NodeLocks:
+        settings = self._settings
+        return NodeLocks(
+            self.name,
+            lambda: RedisLedger(settings.redis, self.database),
+            session_ids(),
+            HolderLimits.of_ttl(settings.session_ttl_ms),
+            self.sessions.end,
+            boottime_ns,
+        )
 
     @property
     def audit(self) -> AuditLog:
@@ -202,6 +230,8 @@ class ServingNode:
         return self.store.memory.pool
 
     def close(self) -> None:
+        if self._advisory_locks is not None:
+            self._advisory_locks.close()
         self._looks.close()
         with self._producer_lock:
             if self._producer is not None:

@@ -43,7 +43,7 @@ class Connections(Protocol):
         there is no such client."""
         ...
 
-    def end_client(self, process: int) -> bool: ...
+    def end_client(self, process: int, why: str = "") -> bool: ...
 
 
 class Sessions:
@@ -110,6 +110,7 @@ class Sessions:
         session.cancel(reason)
         return True
 
-    def end(self, process: int) -> bool:
-        """End a session, and its connection. False: there is no such connection."""
-        return self.connections is not None and self.connections.end_client(process)
+    def end(self, process: int, why: str = "") -> bool:
+        """End a session, and its connection, which is told `why`. False: there is no such
+        connection."""
+        return self.connections is not None and self.connections.end_client(process, why)

@@ -50,7 +50,7 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
     tables = writes.pending.tables if isolation.own_writes else frozenset()
     context = CommitContext(unix_us(), random_bytes(16))
     limits = Limits(None, ROWS_MAX, BYTES_MAX)
-    snapshot, prepared = planned(_PLANS.get, sql, (), tables, reads, reads.pin, UTC)
+    snapshot, prepared = planned(_PLANS.get, sql, (), tables, reads, reads.pin, UTC, lambda: None)
     with snapshot:
         values = stored(prepared, parameters)
         names = tuple(column.name for column in prepared.columns or ())

@@ -3,18 +3,21 @@ that a plan names become keys, ranges and tables of a read set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf, nextafter
 from typing import Any, Final, Protocol, TypeAlias
 from zoneinfo import ZoneInfo
 
 from leasehold.adapters.sqlite.as_of import SqlitePast
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.view import View
 from leasehold.model.keys import Key
 from leasehold.model.records.requests import ReadRange
 from leasehold.replica.reads import Reads
 from leasehold.replica.replay_log import Types
+from leasehold.sql.binding.views import FindView
 from leasehold.sql.planning.plan import HasChanged, Lookup, Prepared
 from leasehold.sql.planning.reads import Read
 from leasehold.transaction.read_set import PRIMARY, ReadsSoFar
@@ -39,6 +42,8 @@ class Preparing(Protocol):
         own: frozenset[int] = ...,
         has_changed: HasChanged | None = ...,
         zone: ZoneInfo = ...,
+        *,
+        find_view: FindView = ...,
     ) -> Prepared: ...
 
 
@@ -50,20 +55,31 @@ def planned(
     reads: Reads,
     pin: Lookup | None,
     zone: ZoneInfo,
+    access: Callable[[], Access | None],
 ) -> tuple[Seen, Prepared]:
     """Return a snapshot for a statement, which is the caller's to close, and its plan, under the
     versions that `pin` gives, else under the snapshot's. What is pinned comes first, so that what
     is newest has it, or is too new for it, which is found out; what an LSN has does not change.
 
-    Raises what `prepare` and `Reads.snapshot` raise."""
+    `access`: who may do what and which views there are, as the transaction has it by now, None: as
+    the snapshot has it. Raises what `prepare` and `Reads.snapshot` raise."""
+
+    def of_now(name: str) -> View | None:
+        known = access()
+        if known is None:
+            with _seen(reads) as newest:
+                known = newest.access
+        return known.views_by_name.get(name)
+
     if pin is not None and reads.snapshot_lsn is None:
-        plan = plan_of(text, pin, types, own, None, zone)
+        plan = plan_of(text, pin, types, own, None, zone, find_view=of_now)
         return _seen(reads), plan
     seen = _seen(reads)
     changed = seen.has_changed if isinstance(seen, SqlitePast) else None
     try:
         lookup = pin or seen.newest
-        return seen, plan_of(text, lookup, types, own, changed, zone)
+        views = (access() or seen.access).views_by_name
+        return seen, plan_of(text, lookup, types, own, changed, zone, find_view=views.get)
     except BaseException:
         seen.close()
         raise

@@ -218,7 +218,7 @@ _TABLE: Final = (
     Setting("transaction_deferrable", "off", _switch),
     Setting("search_path", '"$user", public', _search_path),
     Setting("statement_timeout", "0", _duration),
-    Setting("lock_timeout", "0", _duration),  # nothing here waits for locks
+    Setting("lock_timeout", "0", _duration),  # of advisory locks
     Setting("idle_in_transaction_session_timeout", "5min", _duration),
     Setting("idle_session_timeout", "0", _duration),
     Setting("extra_float_digits", "1", _integer(1, 3)),

@@ -144,7 +144,12 @@ class BlockCommands:
     # ------------------------------------------------------------ within
 
     def _savepoint(self, said: Savepoint) -> Answer:
-        mark = self._transactions.transaction().savepoint(), self._state.cursors.mark()
+        state = self._state
+        mark = (
+            self._transactions.transaction().savepoint(),
+            state.cursors.mark(),
+            state.locks.mark(),
+        )
         self._block.savepoint(said.name, mark)
         return Answer("SAVEPOINT")
 
@@ -153,11 +158,12 @@ class BlockCommands:
         return Answer("RELEASE")
 
     def _roll_back_to(self, said: RollbackTo) -> Answer:
-        savepoint, cursors = self._block.roll_back_to(said.name)
+        savepoint, cursors, locks = self._block.roll_back_to(said.name)
         transaction = self._transactions.transaction()
         transaction.roll_back_to(savepoint)
         self._transactions.forget_made(transaction.made_sequences.values())
         self._state.cursors.back_to(cursors)
+        self._state.locks.back_to(locks)
         return Answer("ROLLBACK")
 
     def set_modes(self, said: SetModes) -> Answer:

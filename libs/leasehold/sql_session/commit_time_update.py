@@ -73,6 +73,7 @@ class CommitTimeUpdate:
             used=used,
             principal=principal,
             as_role=as_role,
+            fence=caller_of(self.context).fence(),
         )
 
     def close(self) -> None:

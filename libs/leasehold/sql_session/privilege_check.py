@@ -28,8 +28,9 @@ class PrivilegeCheck:
             self._allowed.clear()
         if self._allowed.get(id(plan)) is plan:
             return
-        for table_id, name, privilege, columns in plan.needs:
-            check_privilege(access, role_id, "table", table_id, columns, privilege, name)
+        for table_id, name, privilege, columns, of_view in plan.needs:
+            who = access.owner_of(of_view) if of_view else role_id
+            check_privilege(access, who, "table", table_id, columns, privilege, name)
         if len(self._allowed) >= PLANS_KEPT_MAX:
             self._allowed.clear()
         self._allowed[id(plan)] = plan

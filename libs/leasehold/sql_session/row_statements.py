@@ -67,6 +67,10 @@ class RowStatements:
         step, written = self._written(transaction, asked, prepared)
         return Answer(step.counted, written.rows)
 
+    def write(self, transaction: ReplayableTransaction, asked: Asked) -> tuple[Step, Written]:
+        """Write rows in a transaction, and return the step and them. Raises what that raises."""
+        return self._written(transaction, asked)
+
     def _written(
         self,
         transaction: ReplayableTransaction,

@@ -53,6 +53,7 @@ from leasehold.sql.syntax.statements import (
     RestartSequence,
     SetNotNull,
     Truncate,
+    ViewStatement,
 )
 from leasehold.values.time_zone import UTC
 
@@ -93,7 +94,7 @@ def tag_of(statement: SchemaStatement) -> str:
     if statement.explains:
         return "EXPLAIN"
     change = statement.change
-    if isinstance(change, RoleStatement | DropAbsent):
+    if isinstance(change, RoleStatement | DropAbsent | ViewStatement):
         return change.tag
     if isinstance(change, MakeBuiltIn):
         return f"CREATE {change.kind.upper()}"
@@ -116,6 +117,7 @@ def submit_change(
         time_zones=zones,
         principal=principal,
         as_role=as_role,
+        fence=caller.fence(),
     )
     try:
         outcome = node.submit(request, ANSWER_TIMEOUT_S, stopped)

@@ -32,6 +32,7 @@ from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sessions import Activity
 from leasehold.sql.ddl.passwords import has_passwords, with_verifiers
 from leasehold.sql.planning.plan import Plans
+from leasehold.sql.planning.plan import Prepared as Plan
 from leasehold.sql.session.text import read_text
 from leasehold.sql.session_settings import WAIT_FOR_LSN
 from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
@@ -40,6 +41,7 @@ from leasehold.sql.syntax.session_statements import (
     CloseCursor,
     CopyIn,
     CopyOut,
+    CreateTableAs,
     Deallocate,
     DeclareCursor,
     Discard,
@@ -65,6 +67,7 @@ from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import AS_OF, MODES, MS
 from leasehold.sql_session.statement_batch import SeveralStatements, is_several
 from leasehold.sql_session.statement_runner import StatementRunner
+from leasehold.sql_session.table_as import TablesAs
 from leasehold.sql_session.transaction import plan_types
 from leasehold.sql_session.transaction_runner import TransactionRunner
 from leasehold.transaction.block import BlockStatus, TransactionActive
@@ -109,6 +112,7 @@ class SqlSession:
         self._rows = RowStatements(self._runner)
         self._fetching = CursorStatements(self._runner, self._rows.prepare)
         self._changes = SchemaStatements(self._runner)
+        self._tables_as = TablesAs(self._runner, self._rows)
         self._block = BlockCommands(state, self._transactions)
         self._commands: dict[type, Callable[[Any], Answer]] = {
             **self._block.commands,
@@ -211,6 +215,8 @@ class SqlSession:
             return self._fetching.prepare_fetch(statement)
         if isinstance(meaning, SchemaStatement):
             return self._changes.prepare(statement, known)
+        if isinstance(meaning, CreateTableAs):
+            return self._tables_as.prepare(statement, known)
         shown = self._settings.shown(meaning)
         return PreparedStatement(statement, known, (), shown, self._open_command)
 
@@ -224,10 +230,17 @@ class SqlSession:
         if self._state.block.status is _FAILED and not prepared.leaves_failed_block:
             raise InFailedTransaction
         plan = prepared.plan
-        if plan is not None and any(map(self._state.node.has_newer, plan.tables.values())):
+        if plan is not None and (
+            any(map(self._state.node.has_newer, plan.tables.values()))
+            or (plan.views and self._has_other_views(plan))
+        ):
             self.recheck(prepared)
         portal: Portal = prepared.open(prepared, values)
         return portal
+
+    def _has_other_views(self, plan: Plan) -> bool:
+        views = self._state.node.access.views_by_name
+        return any(views.get(name) != view for name, view in plan.views)
 
     def recheck(self, prepared: PreparedStatement) -> None:
         if isinstance(prepared.statement.meaning, RowStatement):
@@ -274,9 +287,12 @@ class SqlSession:
 
     def close(self) -> None:
         self._state.node.sessions.leave(self._state.process, self)
-        self._transactions.end(committed=False)
-        self._state.block.end()
-        self._cursors.close(None)
+        try:
+            self._transactions.end(committed=False)
+            self._state.block.end()
+            self._cursors.close(None)
+        finally:
+            self._state.locks.close()
 
     def activity(self) -> Activity:
         """Return what it does now."""
@@ -331,6 +347,7 @@ class SqlSession:
         self._settings.reset(Reset(None))
         self._settings.reset(Reset(AUTHORIZATION))
         self._state.sequence_values.discard()
+        self._state.locks.give_all()
         return Answer("DISCARD ALL")
 
     def _do_nothing(self, said: NothingToDo) -> Answer:

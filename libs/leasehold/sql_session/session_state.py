@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from functools import partial
 
 from leasehold.adapters.os.clock import unix_us
+from leasehold.replica.advisory_locks import Waits
 from leasehold.replica.sequences.session_values import SessionSequenceValues
 from leasehold.replica.serving_node import SqlNode
 from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session.advisory_locks import SessionLocks
 from leasehold.sql_session.cursors import SqlCursors
 from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.running import Running
 from leasehold.sql_session.session_role import SessionRole
-from leasehold.sql_session.settings_commands import SettingCommands
+from leasehold.sql_session.settings_commands import MS, SettingCommands
 from leasehold.sql_session.system_views import NodeTelling
 from leasehold.transaction.block import Block, BlockStatus
 
@@ -44,20 +46,35 @@ class SessionState:
         self.label = f"SQL session {self.process} of {user}"
         self.cursors = SqlCursors(node.temp)
         self.role = SessionRole(user, lambda: node.access, role_id)
+        self.running = Running(node.sessions.computing)
+        self.locks = SessionLocks(
+            node.advisory_locks,
+            self.process,
+            self._lock_waits,
+            lambda: not self.running.non_blocking,
+        )
         self.settings = SettingCommands(
             settings,
             role=self.role,
             database=node.database,
             process=self.process,
-            node=NodeTelling(node, self.role, self.cursors.told),
+            node=NodeTelling(node, self.role, self.cursors.told, self.locks, self._warn),
         )
-        self.running = Running(node.sessions.computing)
         self.block = Block()
         self.privileges = PrivilegeCheck()
         self.sequence_values = SessionSequenceValues()
         self.has_several = False
         """The statements of one text run now, which are one transaction."""
         self.plan_of = partial(plans.get, making=self.running.planning)
+
+    def _lock_waits(self) -> Waits:
+        """Return how long the statement that runs waits for a lock. Raises WouldBlock where it must
+        not wait."""
+        self.running.check_may_block()
+        return Waits(self.running.stopped, self.settings.values.ms("lock_timeout") / MS)
+
+    def _warn(self, sqlstate: str, words: str) -> None:
+        self.settings.warn(sqlstate, words)
 
     @property
     def is_idle(self) -> bool:

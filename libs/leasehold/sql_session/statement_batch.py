@@ -22,6 +22,7 @@ from leasehold.sql.ddl.schema_statements import Said
 from leasehold.sql.syntax.session_statements import (
     CopyIn,
     CopyOut,
+    CreateTableAs,
     DeclareCursor,
     Fetch,
     RowStatement,
@@ -31,12 +32,15 @@ from leasehold.sql.syntax.session_statements import (
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
+    Comment,
     CreateIndex,
     CreateSequence,
     CreateTable,
+    CreateView,
     DropIndex,
     DropSequence,
     DropTable,
+    DropView,
     Explain,
     RenameIndex,
     RenameSequence,
@@ -108,11 +112,18 @@ class SeveralStatements:
         """Whether a transaction block may hold it, beside the rows of this text: but for what
         CASCADE takes along, all that says something of tables, indexes and sequences."""
         match change:
-            case CreateTable() | Truncate():
+            case CreateTable() | Truncate() | CreateView() | Comment():
                 return True
             case DropTable(cascade=cascade) | DropSequence(cascade=cascade):
                 return not cascade  # rows behind may rest on it, and it is in force at its commit
-        known = (AlterTable, CreateIndex, DropIndex, RenameIndex, *get_args(SequenceStatement))
+        known = (
+            AlterTable,
+            DropView,
+            CreateIndex,
+            DropIndex,
+            RenameIndex,
+            *get_args(SequenceStatement),
+        )
         return isinstance(change, known)
 
 
@@ -127,7 +138,15 @@ def _may_help(before: Change, error: Refused) -> bool:
     return not isinstance(before, (CreateTable, CreateSequence))
 
 
-_DOING: Final = (RowStatement, SchemaStatement, CopyIn, CopyOut, DeclareCursor, Fetch)
+_DOING: Final = (
+    RowStatement,
+    SchemaStatement,
+    CreateTableAs,
+    CopyIn,
+    CopyOut,
+    DeclareCursor,
+    Fetch,
+)
 """The others say how the session goes on."""
 
 

@@ -67,6 +67,7 @@ class StatementRunner:
         limit_s = self.state.settings.values.ms("statement_timeout") / MS
         self.running.begin(limit_s, statement.text)
         try:
+            self.state.locks.check()
             return work()
         except LeaseholdError as error:
             if asked is not None:

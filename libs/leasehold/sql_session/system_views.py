@@ -14,6 +14,7 @@ from leasehold.adapters.os.clock import boottime_ns, new_request_id, unix_us
 from leasehold.admin.dead_letters import readable_request
 from leasehold.admin.rows import CLUSTER_ROWS
 from leasehold.catalog.schema_names import LEASEHOLD
+from leasehold.lease.replies import LockUse
 from leasehold.model.audit import Audited, AuditEvent
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -22,12 +23,14 @@ from leasehold.model.errors import (
     refused,
 )
 from leasehold.model.ids import format_request_id
-from leasehold.model.records.requests import ChangeRequest, JobControl
+from leasehold.model.records.requests import ChangeRequest, JobControl, LockFence
 from leasehold.pgwire.wire_errors import Canceled
+from leasehold.replica.advisory_locks import LockName, process_of
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.job.control import refuse_unaskable
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.relations import Relation
+from leasehold.sql_session.advisory_locks import SessionLocks, Taken
 from leasehold.sql_session.others import HIDDEN, Others
 from leasehold.sql_session.session_role import SessionRole
 from leasehold.values import jsonb
@@ -40,12 +43,19 @@ class NodeTelling:
     """The port `sql.system_relations.NodeSide`."""
 
     def __init__(
-        self, node: SqlNode, role: SessionRole, cursors: Callable[[], Iterable[Row]] = tuple
+        self,
+        node: SqlNode,
+        role: SessionRole,
+        cursors: Callable[[], Iterable[Row]] = tuple,
+        locks: SessionLocks | None = None,
+        warn: Callable[[str, str], None] = lambda sqlstate, words: None,
     ) -> None:
-        """Tell of a node, and of the `cursors` of the session that asks, which is that `role`."""
+        """Tell of a node, and of the `cursors` and `locks` of the session that asks, which is that
+        `role`. `warn` tells its client a code and words."""
         self._node = node
         self._role = role
         self._others = Others(role)
+        self._session_locks, self._warn = locks, warn
         self._own: Mapping[str, Callable[[], Iterable[Row]]] = {
             "transactions": self._transactions,
             "dead_letter": self._dead_letters,
@@ -148,8 +158,9 @@ class NodeTelling:
             }
 
     def _locks(self) -> Iterator[Row]:
-        """Yield what transactions have pinned. Nobody waits for a lock here: that is read, and
-        never blocked; a schema change waits for it."""
+        """Yield what transactions have pinned, which is read and never blocked, while a schema
+        change waits for it; and the advisory locks of the whole database."""
+        yield from map(self._advisory, self._node.advisory_locks.uses())
         pinned = self._pinned()
         for one in self._node.sessions.activities():
             _, _, versions = pinned.get(one.label, ("", 0, {}))
@@ -164,6 +175,22 @@ class NodeTelling:
                     "granted": 1,
                     "fastpath": 1,
                 }
+
+    def _advisory(self, use: LockUse) -> Row:
+        """Return an advisory lock as a row. A process's number says something on its own node."""
+        process = process_of(use.owner)
+        return {
+            "locktype": "advisory",
+            "database": oids.DATABASE,
+            "classid": use.high,
+            "objid": use.low,
+            "objsubid": use.space,
+            "virtualtransaction": f"{use.agent}/{process}",
+            "pid": process if self._node.advisory_locks.is_own(use) else None,
+            "mode": "ExclusiveLock" if use.exclusive else "ShareLock",
+            "granted": int(use.granted),
+            "fastpath": 0,
+        }
 
     def _dead_letters(self) -> Iterator[Row]:
         for number, letter in self._node.dead_letters():
@@ -200,6 +227,8 @@ class NodeTelling:
                 self._others.check_signals(action, asked)
         sessions = self._node.sessions
         match action:
+            case "take_lock" | "give_lock" | "give_all_locks":
+                return self._lock(action, *values)
             case "cancel_session":
                 reason = Canceled("canceling statement due to user request")
                 return self._signal("cancelled", values[0], partial(sessions.cancel, reason=reason))
@@ -213,6 +242,36 @@ class NodeTelling:
                 job, name, value = values
                 return self._steer(job, "set", {name: value})
         raise AssertionError(action)
+
+    def _lock(
+        self,
+        action: str,
+        space: int = 0,
+        high: int = 0,
+        low: int = 0,
+        exclusive: bool = True,
+        of_transaction: bool = False,
+        wait: bool = False,
+    ) -> bool:
+        """Take an advisory lock, or give it back."""
+        locks = self._session_locks
+        if locks is None:
+            raise FeatureNotSupported("advisory locks are for SQL sessions: leasehold.connect()")
+        taken = Taken(LockName(space, high, low), exclusive)
+        match action:
+            case "take_lock":
+                return locks.take(taken, ends_with_transaction=of_transaction, wait=wait)
+            case "give_all_locks":
+                locks.give_all()
+                return True
+        if locks.give(taken):
+            return True
+        mode = "ExclusiveLock" if exclusive else "ShareLock"
+        self._warn("01000", f"you don't own a lock of type {mode}")
+        return False
+
+    def fence(self) -> LockFence | None:
+        return None if self._session_locks is None else self._session_locks.fence()
 
     def _signal(self, done: str, process: int, act: Callable[[int], bool]) -> bool:
         """End a session or what it runs, of which the audit log is told before. Raises

@@ -179,7 +179,16 @@ class ReplayableTransaction:
         pin = self._reads.pin if self._block else None
         zone = zone_at(self.context)
         return self._coherently(
-            lambda: planned(self._plan_of, text, types, own, self._reads, pin, zone)
+            lambda: planned(
+                self._plan_of,
+                text,
+                types,
+                own,
+                self._reads,
+                pin,
+                zone,
+                lambda: self._pending.schema.access,
+            )
         )
 
     def _coherently(self, take: Callable[[], T]) -> T:
@@ -560,6 +569,11 @@ class ReplayableTransaction:
         return self._in_role(self._writes.request_of_rows(request_id, releases, job))
 
     def _in_role(self, request: ChangeRequest) -> ChangeRequest:
+        """Return a request as of the role that has written, and under the session's advisory locks.
+        Raises AdvisoryLockLost."""
+        fence = caller_of(self.context).fence()
+        if fence is not None:
+            request = request._replace(fence=fence)
         if self._asks_as is None:
             return request
         principal, as_role = self._asks_as

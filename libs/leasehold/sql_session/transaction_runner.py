@@ -195,6 +195,7 @@ class TransactionRunner:
             state.cursors.end(committed=committed)
             if current is not None:
                 current.close()
+            state.locks.end_transaction()
             if outcome is not None and isinstance(current, ReplayableTransaction):
                 self._keep_current_values(current)
             self.forget_made()
@@ -219,15 +220,19 @@ class TransactionRunner:
             return commit_with_job(transaction, state.node, state.running.stopped)
         alone = None if in_block or not self.answer_held else transaction.log.lone_write
         told = "" if alone is None else alone.counted
-        outcome = commit(
-            transaction,
-            state.node,
-            fresh,
-            replays_max=self._replays_max,
-            limits=state.running.limits,
-            sent=self._sent,
-            alone=alone,
-        )
+        state.locks.runs_again = True  # if it does
+        try:
+            outcome = commit(
+                transaction,
+                state.node,
+                fresh,
+                replays_max=self._replays_max,
+                limits=state.running.limits,
+                sent=self._sent,
+                alone=alone,
+            )
+        finally:
+            state.locks.runs_again = False
         if alone is not None and alone.counted != told:
             state.settings.reports.append(Recounted(alone.counted))
         return outcome

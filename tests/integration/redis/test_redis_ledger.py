@@ -24,6 +24,7 @@ from leasehold.lease.commands import (
     Command,
     Holders,
     Lease,
+    ListLocks,
     Liveness,
     MarkReady,
     OpenSession,
@@ -48,6 +49,8 @@ from leasehold.model.errors import LedgerUnavailable
 from leasehold.settings.environment import RedisSettings
 from tests.support.cluster.redis_server import RedisServer, redis_in
 from tests.support.lease.random_commands import CommandMaker
+
+ALL_LOCKS = ListLocks(1_000)
 
 
 @pytest.fixture
@@ -93,6 +96,7 @@ def test_d1_to_d7_pure_and_redis_give_the_same_replies(server: RedisServer, seed
         refused += isinstance(expected, LedgerRefused)
         assert ledger.call(command) == expected, f"seed {seed}, step {step}: {command}"
         assert ledger.call(Snapshot()) == apply(state, Snapshot(), run_id), f"{seed}/{step}"
+        assert ledger.call(ALL_LOCKS) == apply(state, ALL_LOCKS, run_id), f"{seed}/{step}"
         check(state, run_id)
     assert 200 < refused < 1_800, "the commands test both roads"
     ledger.close()

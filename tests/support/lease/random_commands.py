@@ -11,9 +11,11 @@ from leasehold.lease.commands import (
     Command,
     DropTable,
     ExpireAgent,
+    GiveLock,
     Holders,
     KillSession,
     Lease,
+    ListLocks,
     Liveness,
     MarkReady,
     Newest,
@@ -27,6 +29,7 @@ from leasehold.lease.commands import (
     SeedTables,
     SetMinVersion,
     Snapshot,
+    TakeLock,
 )
 from leasehold.lease.ledger.ledger import LedgerState
 
@@ -39,6 +42,7 @@ KINDS = (
     *("acquire", "release", "release", "epoch", "publish", "publish", "publish", "min_version"),
     *("min_version", "seed", "ready", "kill", "expire", "drop", "holders", "liveness", "newest"),
     "snapshot",
+    *("take_lock", "take_lock", "take_lock", "take_lock", "give_lock", "give_lock", "list_locks"),
 )
 
 
@@ -185,3 +189,21 @@ class CommandMaker:
 
     def _snapshot(self, state: LedgerState, run_id: str) -> Command:
         return Snapshot()
+
+    def _lock(self) -> tuple[int, int, int]:
+        return (1, 0, self.random.choice((1, 2, 3, 2**32 - 1)))
+
+    def _take_lock(self, state: LedgerState, run_id: str) -> Command:
+        exclusive, waits = self.random.random() < 0.6, self.random.random() < 0.7
+        owner = self.random.choice((1, 2, 3))
+        return TakeLock(self._session(state), owner, *self._lock(), exclusive, waits)
+
+    def _give_lock(self, state: LedgerState, run_id: str) -> Command:
+        held = [(key, owner) for key, row in state.locks.items() for owner in row.holders]
+        (key, owner) = (self._lock(), (self._session(state), 1))
+        if held and self.random.random() < 0.8:
+            key, owner = self.random.choice(held)
+        return GiveLock(*owner, *key, self.random.random() < 0.6)
+
+    def _list_locks(self, state: LedgerState, run_id: str) -> Command:
+        return ListLocks(self.random.choice((1, 1_000)))

@@ -46,7 +46,8 @@ def check_story(servers: tuple[Server, Server], story: str) -> None:
     with ours.psycopg(autocommit=True) as one, theirs.psycopg(autocommit=True) as other:
         try:
             for text in statements_of(story):
-                assert (text, told(one, text)) == (text, told(other, text))
+                mine, theirs_said = told(one, text), told(other, text)
+                assert mine == theirs_said, f"{text}: {mine!r}, and not {theirs_said!r}"
         finally:
             for each in (one, other):
                 each.execute("rollback")

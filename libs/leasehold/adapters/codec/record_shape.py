@@ -37,6 +37,7 @@ from leasehold.model.records.log import (
     Barrier,
     ChunkDecided,
     Claim,
+    CommentWrite,
     Decisions,
     DescriptorWrite,
     FindingsDecided,
@@ -49,6 +50,7 @@ from leasehold.model.records.log import (
     RoleWrite,
     TableForgotten,
     TableTruncated,
+    ViewWrite,
 )
 from leasehold.model.records.requests import Conflict, DeadLetter, Result, ResultBatch
 
@@ -93,6 +95,8 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     69: RoleWrite,
     70: MembershipWrite,
     71: AccessWrite,
+    72: ViewWrite,
+    73: CommentWrite,
 }
 """The one registry of tags. A tag is never given to another class, not even after a removal."""
 

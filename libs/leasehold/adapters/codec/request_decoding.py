@@ -31,6 +31,7 @@ from leasehold.adapters.codec.request_checks import (
     unexpected_value,
 )
 from leasehold.catalog.descriptor import LOCKS_MAX
+from leasehold.lease.commands import SESSION_ID_MAX
 from leasehold.model import byte_limits
 from leasehold.model.errors import InvalidText, MalformedRequest, RequestTooLarge
 from leasehold.model.ids import parse_request_id, request_time_ms
@@ -39,6 +40,7 @@ from leasehold.model.records.requests import (
     ChangeRequest,
     Expression,
     JobControl,
+    LockFence,
     OnConflict,
     Operation,
     OperationKind,
@@ -55,10 +57,13 @@ ZONES_MAX: Final = 128
 ZONE_CHARACTERS_MAX: Final = 255
 """Of a time zone's name or rule: a longer one is not known."""
 ROLE_BYTES_MAX: Final = 63
+RUN_ID_BYTES_MAX: Final = 64
 ARBITERS_MAX: Final = 1_000
 """Of an insert: more unique indexes than any table has."""
 
-_SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used", "reads", "as_role")
+_SHARED: Final = (
+    *("id", "on_conflict", "attempt", "give_up", "reply_to", "used", "reads", "as_role", "fence"),
+)
 _OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version", "arbiters")
 _MANY: Final = ("table", "op", "columns", "rows", "keys", "schema_version", "arbiters")
 _SQL: Final = ("sql", "time_zones")
@@ -182,6 +187,18 @@ def _request(fields: dict[Any, Any], read: tuple[Operation, ...] | None = None) 
         decode_barrier(fields["barrier"]) if form == "barrier" else None,
         check_flag(get("held"), "held") if "held" in fields else False,
         _request_id(get("releases")) if "releases" in fields else b"",
+        _fence(fields["fence"]) if "fence" in fields else None,
+    )
+
+
+def _fence(value: Any) -> LockFence:
+    """Read the advisory locks under which a request was sent. Raises MalformedRequest."""
+    if type(value) is not list or len(value) != 3:
+        raise unexpected_value("fence", "[run id, session, epoch]", value)
+    return LockFence(
+        check_text(value[0], "fence", RUN_ID_BYTES_MAX),
+        check_whole_number(value[1], "fence", 1, SESSION_ID_MAX),
+        check_whole_number(value[2], "fence", 0, SESSION_ID_MAX),
     )
 
 

@@ -64,6 +64,8 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
         fields["held"] = True
     if request.releases:
         fields["releases"] = request.releases
+    if request.fence is not None:
+        fields["fence"] = list(request.fence)
     return pack_fields(fields)
 
 

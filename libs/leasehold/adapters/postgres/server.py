@@ -157,13 +157,13 @@ class PgwireServer:
             self.call_soon(client.cancel, reason)
         return client is not None
 
-    def end_client(self, process: int) -> bool:
-        """Cancel what a client runs and end its connection (57P01); return whether there is such a
-        client."""
+    def end_client(self, process: int, why: str = "") -> bool:
+        """Cancel what a client runs and end its connection (57P01), which is told `why`; return
+        whether there is such a client."""
         client = self._clients.get(process)
         if client is None:
             return False
-        reason = AdminShutdown("terminating connection due to administrator command")
+        reason = AdminShutdown(why or "terminating connection due to administrator command")
         self.call_soon(client.end, reason)
         self.call_soon(client.cancel, reason)
         return True

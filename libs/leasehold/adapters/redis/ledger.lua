@@ -3,16 +3,18 @@
 -- KEYS[1] is the prefix of a database's keys (its hash tag keeps them together); ARGV[1] names
 -- the command, the rest are its arguments. Replies are nested arrays of strings.
 --
---   <p>:meta                 hash    epoch, seeded, ready, part
+--   <p>:meta                 hash    epoch, seeded, ready, part, fences
 --   <p>:tables               hash    table -> "current min_version intent"
 --   <p>:sessions             hash    session -> "counter expiring agent"
 --   <p>:held:<session>       set     "table version" of each lease
 --   <p>:on:<table>:<version> zset    sessions holding it (score: the session)
 --   <p>:versions:<table>     zset    versions that somebody holds (score: the version)
 --   <p>:leased               set     tables that somebody holds
+--   <p>:locks                hash    advisory lock -> "holder=modes … | waiter=mode …"; run
+--   <p>:waits                hash    waiter -> the advisory lock in whose queue it is
 --
 -- Work per call is bounded: by the leases of one session, the tables of one call, HOLDERS_MAX
--- names, SESSIONS_MAX sessions; after a loss of state, by the leased tables.
+-- names, SESSIONS_MAX sessions, LOCKS_MAX locks; after a loss of state, by the leased tables.
 
 local p = KEYS[1]
 local HOLDERS_MAX, SESSIONS_MAX, LEASES_PER_SESSION_MAX = 64, 10000, 10000
@@ -249,7 +251,7 @@ end
 
 function commands.register_epoch(new)
   if tonumber(new) < epoch() then return refuse('epoch', {epoch = epoch()}) end
-  redis.call('HSET', p .. ':meta', 'epoch', new)
+  redis.call('HSET', p .. ':meta', 'epoch', new, 'fences', new)
   return {'epoch registered', run, meta('seeded') == run and '1' or '0',
     meta('ready') == run and '1' or '0'}
 end
@@ -383,6 +385,256 @@ function commands.drop(command_epoch, id)
   if refused then return refused end
   redis.call('HDEL', p .. ':tables', text(row.table))
   return {'dropped', run, text(sweep(row.table, function() return true end))}
+end
+
+-- advisory locks (lock_commands.py): an owner is "session.number", the modes are SHARED, EXCLUSIVE
+
+local SHARED, EXCLUSIVE = 1, 2
+local LOCKS_MAX, LOCK_USERS_MAX, LISTED_LOCKS_MAX, WAITS_FOLLOWED_MAX = 4096, 1000, 1000, 1000
+local locks, waits = p .. ':locks', p .. ':waits'
+local alive = {} -- of this call
+
+local function is_alive(owner)
+  local session = string.match(owner, '^%d+')
+  if alive[session] == nil then
+    alive[session] = redis.call('HGET', p .. ':sessions', session) ~= false
+  end
+  return alive[session]
+end
+
+local function begin_run()
+  if redis.call('HGET', locks, 'run') ~= run then
+    redis.call('DEL', locks, waits)
+    redis.call('HSET', locks, 'run', run)
+  end
+end
+
+local function lock_keys()
+  local flat, keys = redis.call('HGETALL', locks), {}
+  for i = 1, #flat, 2 do keys[#keys + 1] = flat[i] end
+  return keys
+end
+
+local function read_lock(key)
+  local holders, queue = {}, {}
+  local text_of_row = redis.call('HGET', locks, key)
+  if text_of_row then
+    local held, waiting = string.match(text_of_row, '^(.-)|(.*)$')
+    for owner, modes in string.gmatch(held, '([%d.]+)=(%d)') do
+      holders[#holders + 1] = {owner, tonumber(modes)}
+    end
+    for owner, mode in string.gmatch(waiting, '([%d.]+)=(%d)') do
+      queue[#queue + 1] = {owner, tonumber(mode)}
+    end
+  end
+  return holders, queue
+end
+
+local function live_lock(key)
+  local holders, queue = read_lock(key)
+  local held, waiting = {}, {}
+  for _, each in ipairs(holders) do
+    if is_alive(each[1]) then held[#held + 1] = each end
+  end
+  for _, each in ipairs(queue) do
+    if is_alive(each[1]) then waiting[#waiting + 1] = each end
+  end
+  return held, waiting
+end
+
+local function joined(entries)
+  local texts = {}
+  for i, each in ipairs(entries) do texts[i] = each[1] .. '=' .. text(each[2]) end
+  return table.concat(texts, ' ')
+end
+
+local function put_lock(key, holders, queue)
+  local _, before = read_lock(key)
+  for _, each in ipairs(before) do
+    if not is_alive(each[1]) then redis.call('HDEL', waits, each[1]) end
+  end
+  if #holders + #queue > 0 then
+    redis.call('HSET', locks, key, joined(holders) .. '|' .. joined(queue))
+  else
+    redis.call('HDEL', locks, key)
+  end
+end
+
+local function without(entries, owner)
+  local kept = {}
+  for _, each in ipairs(entries) do
+    if each[1] ~= owner then kept[#kept + 1] = each end
+  end
+  return kept
+end
+
+local function leave_queue(me)
+  local key = redis.call('HGET', waits, me)
+  redis.call('HDEL', waits, me)
+  local holders, queue = live_lock(key)
+  put_lock(key, holders, without(queue, me))
+end
+
+local function conflict(one, other) return one >= EXCLUSIVE or other >= EXCLUSIVE end
+
+-- others that hold the lock, and those before a place in its queue
+local function before(holders, queue, me, place)
+  local found = {}
+  for _, each in ipairs(holders) do
+    if each[1] ~= me then found[#found + 1] = each end
+  end
+  for n = 1, place - 1 do
+    if queue[n][1] ~= me then found[#found + 1] = queue[n] end
+  end
+  return found
+end
+
+local function is_in(queue, me, mode)
+  for n, each in ipairs(queue) do
+    if each[1] == me and each[2] == mode then return n end
+  end
+end
+
+local function place_of(queue, me, mode, had)
+  local place = is_in(queue, me, mode)
+  if place then return place end
+  for n, each in ipairs(queue) do
+    if had > 0 and conflict(had, each[2]) then return n end
+  end
+  return #queue + 1
+end
+
+local function is_full(key, holders, queue)
+  if #holders + #queue >= LOCK_USERS_MAX then return true end
+  if not redis.call('HGET', locks, key) and redis.call('HLEN', locks) > LOCKS_MAX then
+    for _, each in ipairs(lock_keys()) do
+      if each ~= 'run' then put_lock(each, live_lock(each)) end
+    end
+    return redis.call('HLEN', locks) > LOCKS_MAX
+  end
+  return false
+end
+
+local function is_deadlock(me)
+  local seen, count, left = {[me] = true}, 1, {me}
+  while #left > 0 and count <= WAITS_FOLLOWED_MAX do
+    local waiter = table.remove(left)
+    local key = redis.call('HGET', waits, waiter)
+    if key then
+      local holders, queue = live_lock(key)
+      local place = 1
+      while queue[place][1] ~= waiter do place = place + 1 end
+      for _, each in ipairs(before(holders, queue, waiter, place)) do
+        if conflict(queue[place][2], each[2]) then
+          if each[1] == me then return true end
+          if not seen[each[1]] then
+            seen[each[1]], count = true, count + 1
+            left[#left + 1] = each[1]
+          end
+        end
+      end
+    end
+  end
+  return false
+end
+
+function commands.take_lock(session, owner)
+  local refused = no_session(session)
+  if refused then return refused end
+  if meta('ready') ~= run then return refuse('not ready') end
+  if meta('fences') ~= meta('epoch') then return refuse('unfenced') end
+  begin_run()
+  local me, key = session .. '.' .. owner, ARGV[4] .. ':' .. ARGV[5] .. ':' .. ARGV[6]
+  local mode = ARGV[7] == '1' and EXCLUSIVE or SHARED
+  local elsewhere = redis.call('HGET', waits, me)
+  if elsewhere and elsewhere ~= key then leave_queue(me) end
+  local holders, queue = live_lock(key)
+  local had = 0
+  for _, each in ipairs(holders) do
+    if each[1] == me then had = each[2] end
+  end
+  if had == mode or had == SHARED + EXCLUSIVE then return {'lock taken', run, text(epoch())} end
+  local place, blocked_by = place_of(queue, me, mode, had), nil
+  for _, each in ipairs(before(holders, queue, me, place)) do
+    if conflict(mode, each[2]) then blocked_by = each[1] end
+  end
+  if not blocked_by then
+    if had == 0 and is_full(key, holders, queue) then return refuse('limit') end
+    local held = without(holders, me)
+    held[#held + 1] = {me, had + mode}
+    redis.call('HDEL', waits, me)
+    put_lock(key, held, without(queue, me))
+    return {'lock taken', run, text(epoch())}
+  end
+  if ARGV[8] ~= '1' then
+    put_lock(key, holders, queue)
+    return refuse('locked')
+  end
+  if not is_in(queue, me, mode) then
+    if is_full(key, holders, queue) then return refuse('limit') end
+    queue = without(queue, me)
+    table.insert(queue, math.min(place, #queue + 1), {me, mode})
+  end
+  put_lock(key, holders, queue)
+  redis.call('HSET', waits, me, key)
+  if is_deadlock(me) then
+    leave_queue(me)
+    return refuse('deadlock')
+  end
+  return {'lock waits', run}
+end
+
+function commands.give_lock(session, owner)
+  local refused = closed()
+  if refused then return refused end
+  begin_run()
+  local me, key = session .. '.' .. owner, ARGV[4] .. ':' .. ARGV[5] .. ':' .. ARGV[6]
+  local mode = ARGV[7] == '1' and EXCLUSIVE or SHARED
+  if redis.call('HGET', waits, me) == key then leave_queue(me) end
+  local holders, queue = live_lock(key)
+  local had, given = 0, '0'
+  for _, each in ipairs(holders) do
+    if each[1] == me then had = each[2] end
+  end
+  if had == mode or had == SHARED + EXCLUSIVE then
+    had, given = had - mode, '1'
+  end
+  holders = without(holders, me)
+  if had > 0 then holders[#holders + 1] = {me, had} end
+  put_lock(key, holders, queue)
+  return {'lock given', run, given}
+end
+
+function commands.list_locks(names_max)
+  local found, agents = {}, {}
+  local function add(key, owner, mode, granted)
+    local session, number = string.match(owner, '^(%d+)%.(%d+)$')
+    agents[session] = agents[session] or session_row(session).agent
+    local space, high, low = string.match(key, '^(%d+):(%d+):(%d+)$')
+    found[#found + 1] = {space, high, low, session, agents[session], number,
+      mode == EXCLUSIVE and '1' or '0', granted}
+  end
+  if redis.call('HGET', locks, 'run') == run then
+    for _, key in ipairs(lock_keys()) do
+      if key ~= 'run' then
+        local holders, queue = live_lock(key)
+        for _, each in ipairs(holders) do
+          if each[2] ~= EXCLUSIVE then add(key, each[1], SHARED, '1') end
+          if each[2] ~= SHARED then add(key, each[1], EXCLUSIVE, '1') end
+        end
+        for _, each in ipairs(queue) do add(key, each[1], each[2], '0') end
+      end
+    end
+  end
+  table.sort(found, function(a, b)
+    for _, n in ipairs({1, 2, 3, 4, 6, 8, 7}) do
+      if a[n] ~= b[n] then return tonumber(a[n]) < tonumber(b[n]) end
+    end
+    return false
+  end)
+  local named = {}
+  for n = 1, math.min(#found, tonumber(names_max), LISTED_LOCKS_MAX) do named[n] = found[n] end
+  return {'locks', run, named}
 end
 
 -- questions

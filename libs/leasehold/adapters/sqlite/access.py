@@ -1,4 +1,4 @@
-"""Roles, memberships and lists of privileges in a store: the last write of each."""
+"""Roles, memberships, lists of privileges and views in a store: the last write of each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from leasehold.catalog.access import NOTHING_RECORDED
 from leasehold.catalog.roles import ROLES_FROM
 from leasehold.model.records.log import (
     AccessWrite,
+    CommentWrite,
     MembershipWrite,
     RoleOrAccessWrite,
     RoleWrite,
+    ViewWrite,
 )
 
-NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT = 0, 1, 2, 3
-"""The kinds of rows. A role stands at (its id, 0), a membership at (role, member), an object or
-column at its ids."""
+NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT, VIEW, COMMENT = 0, 1, 2, 3, 4, 5
+"""The kinds of rows. A role or a view stands at (its id, 0), a membership at (role, member), an
+object or column at its ids."""
 CHECKSUM_BYTES: Final = 16
 _NOTHING: Final = NOTHING_RECORDED.to_wire()
 _THERE: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'access'"
@@ -49,14 +51,18 @@ def read_access(connection: apsw.Connection) -> tuple[list[RoleOrAccessWrite], i
                 found.append(RoleWrite(first, body))
             case 2:
                 found.append(MembershipWrite(first, second, body))
+            case 4:
+                found.append(ViewWrite(first, body))
+            case 5:
+                found.append(CommentWrite(first, second, body))
             case _:
                 found.append(AccessWrite(first, second, body))
     return found, next_role_id
 
 
 def sum_access(connection: apsw.Connection) -> tuple[int, bytes]:
-    """Return how many roles, memberships and lists of privileges a store has, and a checksum: equal
-    where all say the same."""
+    """Return how many roles, memberships, lists of privileges and views a store has, and a
+    checksum: equal where all say the same."""
     stored, next_role_id = read_access(connection)
     total = blake2b(f"{next_role_id}\n".encode(), digest_size=CHECKSUM_BYTES)
     for write in stored:
@@ -93,6 +99,15 @@ class StoredAccess:
                     self._execute(_DELETE, (MEMBERSHIP, role_id, member_id))
                 else:
                     self._put(MEMBERSHIP, role_id, member_id, body)
+            case ViewWrite(view_id, None):
+                self._execute(_DELETE, (VIEW, view_id, 0))
+                self._forget(view_id)
+            case ViewWrite(view_id, body):
+                self._put(VIEW, view_id, 0, body)
+            case CommentWrite(object_id, element_id, None):
+                self._execute(_DELETE, (COMMENT, object_id, element_id))
+            case CommentWrite(object_id, element_id, text):
+                self._put(COMMENT, object_id, element_id, text)
             case AccessWrite(object_id, element_id, body) if body == _NOTHING:
                 self._execute(_DELETE, (OBJECT, object_id, element_id))
             case AccessWrite(object_id, element_id, body):
@@ -101,15 +116,22 @@ class StoredAccess:
         count_change(self._connection, OF_ACCESS)
 
     def _put(
-        self, kind: int, first: int, second: int, body: Mapping[str, Any] | int | None
+        self, kind: int, first: int, second: int, body: Mapping[str, Any] | int | str | None
     ) -> None:
         self._execute(_PUT, (kind, first, second, msgpack.packb(body)))
 
     def forget_object(self, object_id: int) -> None:
-        """Forget the owner and the lists of a table that is gone."""
-        self._execute(_DELETE_OBJECT, (OBJECT, object_id))
-        if self._connection.changes() > 0:
+        """Forget the owner, the lists and the comments of a table that is gone."""
+        if self._forget(object_id):
             count_change(self._connection, OF_ACCESS)
+
+    def _forget(self, object_id: int) -> int:
+        """Forget what is said of an object; return how many rows that was."""
+        gone = 0
+        for kind in (OBJECT, COMMENT):
+            self._execute(_DELETE_OBJECT, (kind, object_id))
+            gone += self._connection.changes()
+        return gone
 
     def _mark(self) -> None:
         """Say in the file that it has roles: a program that knows none would let everybody do

@@ -14,8 +14,10 @@ from leasehold.lease.commands import (
     Command,
     DropTable,
     ExpireAgent,
+    GiveLock,
     Holders,
     KillSession,
+    ListLocks,
     Liveness,
     MarkReady,
     Newest,
@@ -28,8 +30,9 @@ from leasehold.lease.commands import (
     SeedTables,
     SetMinVersion,
     Snapshot,
+    TakeLock,
 )
-from leasehold.lease.ledger import agent_commands, master_commands
+from leasehold.lease.ledger import agent_commands, lock_commands, master_commands
 from leasehold.lease.ledger.state import LedgerState, check
 from leasehold.lease.replies import (
     HolderList,
@@ -110,6 +113,9 @@ _COMMANDS: dict[type, Callable[[LedgerState, Any, str], Reply]] = {
     KillSession: master_commands.kill_session,
     ExpireAgent: master_commands.expire_agent,
     DropTable: master_commands.drop_table,
+    TakeLock: lock_commands.take_lock,
+    GiveLock: lock_commands.give_lock,
+    ListLocks: lock_commands.list_locks,
     Holders: _holders,
     Liveness: _liveness,
     Newest: _newest,

@@ -42,7 +42,7 @@ def register_epoch(state: LedgerState, command: RegisterEpoch, run_id: str) -> R
     assert command.epoch >= 1, f"epoch {command.epoch}"
     if _is_deposed(state, command.epoch):
         return LedgerRefused(RefusalReason.EPOCH, run_id, epoch=state.epoch)
-    state.epoch = command.epoch
+    state.epoch = state.fences = command.epoch
     return EpochRegistered(run_id, state.seeded == run_id, state.ready == run_id)
 
 

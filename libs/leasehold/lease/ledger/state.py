@@ -6,13 +6,16 @@ D1  once seeded, leases are on the two newest versions of a table only.
 D5  1 <= min_version <= current.
 D6  ``ready`` names a run id only where ``seeded`` names it too.
 D7  every lease has a session.
+D10 an exclusive advisory lock has one live owner, and no other shares it.
 """
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, TypeAlias
 
 from leasehold.lease.commands import HOLDERS_MAX, Lease
 from leasehold.lease.replies import Holding, LedgerRefused, RefusalReason
+
+SHARED, EXCLUSIVE = 1, 2
 
 
 class TableRow(NamedTuple):
@@ -27,10 +30,35 @@ class SessionRow(NamedTuple):
     expiring: bool
 
 
-class LedgerState:
-    """Everything the ledger knows. Rows are immutable, so that a copy is three shallow ones."""
+Owner: TypeAlias = tuple[int, int]
+"""Of an advisory lock: a session, and a SQL session on its node."""
+LockKey: TypeAlias = tuple[int, int, int]
 
-    __slots__ = ("epoch", "leases", "ready", "seed_part", "seeded", "sessions", "tables")
+
+class LockRow(NamedTuple):
+    """An advisory lock: the modes that each owner holds (SHARED, EXCLUSIVE), and the mode that each
+    one in the queue waits for, in their order."""
+
+    holders: Mapping[Owner, int]
+    queue: tuple[tuple[Owner, int], ...]
+
+
+class LedgerState:
+    """Everything the ledger knows. Rows are immutable, so that a copy is some shallow ones."""
+
+    __slots__ = (
+        "epoch",
+        "fences",
+        "leases",
+        "locks",
+        "locks_run",
+        "ready",
+        "seed_part",
+        "seeded",
+        "sessions",
+        "tables",
+        "waits",
+    )
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -40,6 +68,10 @@ class LedgerState:
         self.tables: dict[int, TableRow] = {}
         self.sessions: dict[int, SessionRow] = {}
         self.leases: dict[int, set[Lease]] = {}  # by session
+        self.fences = 0  # the epoch whose master holds writes to advisory locks
+        self.locks_run = ""  # the run id under which the locks were taken
+        self.locks: dict[LockKey, LockRow] = {}
+        self.waits: dict[Owner, LockKey] = {}  # whose queue it is in
 
     def copy(self) -> "LedgerState":
         other = LedgerState()
@@ -48,6 +80,8 @@ class LedgerState:
         other.tables = dict(self.tables)
         other.sessions = dict(self.sessions)
         other.leases = {session: set(held) for session, held in self.leases.items()}
+        other.fences, other.locks_run = self.fences, self.locks_run
+        other.locks, other.waits = dict(self.locks), dict(self.waits)
         return other
 
     def held(self, session: int) -> set[Lease]:
@@ -89,6 +123,8 @@ def check(state: LedgerState, run_id: str) -> None:
     for session, held in state.leases.items():
         assert session in state.sessions, f"D7: leases of a session that is gone: {session}"
         assert held, "D7: an empty set of leases is kept"
+    for key, lock in state.locks.items():
+        _check_lock(state, key, lock)
     for table, row in state.tables.items():
         assert 1 <= row.min_version <= row.current, f"D5: table {table}: {row}"
     if state.seeded != run_id:
@@ -97,6 +133,14 @@ def check(state: LedgerState, run_id: str) -> None:
         for lease in held:
             row = state.tables[lease.table]
             assert row.current - 1 <= lease.version <= row.current, f"D1: {lease} under {row}"
+
+
+def _check_lock(state: LedgerState, key: LockKey, row: LockRow) -> None:
+    live = [modes for (session, _), modes in row.holders.items() if session in state.sessions]
+    assert row.holders or row.queue, f"an advisory lock of nobody is kept: {key}"
+    assert len(live) <= 1 or all(modes == SHARED for modes in live), f"D10: {key}: {row}"
+    for owner, _ in row.queue:
+        assert state.waits[owner] == key, f"{owner} is in the queue of another lock than {key}"
 
 
 def refuse_closed(state: LedgerState, run_id: str) -> LedgerRefused | None:

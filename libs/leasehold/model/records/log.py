@@ -159,6 +159,23 @@ class AccessWrite(NamedTuple):
     body: Any
 
 
+class ViewWrite(NamedTuple):
+    """A view as it is from here on. `body` is `View.to_wire()`; None: it is gone, with its owner
+    and its list."""
+
+    view_id: int
+    body: Any
+
+
+class CommentWrite(NamedTuple):
+    """What COMMENT ON says of an object (`element_id` 0), of a column by its place, of an index, or
+    (below zero) of a constraint. `text` None: nothing any more."""
+
+    object_id: int
+    element_id: int
+    text: str | None
+
+
 class FindingsDecided(NamedTuple):
     """What became of the findings of a job's validation, which has ended with this: `rows` were
     looked at, `dropped` findings were no longer true. `words` says which rows break the constraint
@@ -175,7 +192,7 @@ class FindingsDecided(NamedTuple):
     code: str = ""
 
 
-RoleOrAccessWrite: TypeAlias = RoleWrite | MembershipWrite | AccessWrite
+RoleOrAccessWrite: TypeAlias = RoleWrite | MembershipWrite | AccessWrite | ViewWrite | CommentWrite
 CatalogWrite: TypeAlias = (
     DescriptorWrite
     | JobWrite
@@ -189,6 +206,8 @@ CatalogWrite: TypeAlias = (
     | RoleWrite
     | MembershipWrite
     | AccessWrite
+    | ViewWrite
+    | CommentWrite
 )
 
 

@@ -122,6 +122,16 @@ class BarrierRequest(NamedTuple):
     part: CheckSlice | None = None
 
 
+class LockFence(NamedTuple):
+    """Advisory locks under which a transaction was sent: the run id of the ledger that has granted
+    them, the session of the node that holds them, and the lowest epoch under which one was
+    granted."""
+
+    ledger_run: str
+    session: int
+    epoch: int
+
+
 class ChangeRequest(NamedTuple):
     """A validated change request: rows, or DDL, or both, or job control alone.
 
@@ -142,6 +152,7 @@ class ChangeRequest(NamedTuple):
     `held`: `sql` is of a transaction whose rows come later: what it asks for is one job, which
     waits for them before its point of no return. `releases`: the id of that request, of the one
     that brings the rows; b"" = it is none.
+    `fence`: it counts only while advisory locks are held.
     """
 
     id: bytes
@@ -162,6 +173,7 @@ class ChangeRequest(NamedTuple):
     barrier: BarrierRequest | None = None
     held: bool = False
     releases: bytes = b""
+    fence: LockFence | None = None
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings

@@ -11,6 +11,7 @@ from leasehold.model.records.log import (
     AccessWrite,
     CatalogWrite,
     ChunkDecided,
+    CommentWrite,
     Commit,
     Decisions,
     DescriptorWrite,
@@ -24,6 +25,7 @@ from leasehold.model.records.log import (
     RoleWrite,
     TableForgotten,
     TableTruncated,
+    ViewWrite,
 )
 from leasehold.replication.log.retention import HistorySettings, collect_history, times_of
 from leasehold.replication.outcomes import (
@@ -81,7 +83,7 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             store.forget_job(job_id)
         case LedgerRun(run_id=run_id):
             store.put_ledger_run(run_id)
-        case RoleWrite() | MembershipWrite() | AccessWrite():
+        case RoleWrite() | MembershipWrite() | AccessWrite() | ViewWrite() | CommentWrite():
             store.put_access(write, catalog.access.next_role_id)
 
 

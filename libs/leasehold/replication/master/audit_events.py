@@ -25,6 +25,7 @@ from leasehold.model.records.log import (
     Refusal,
     RoleWrite,
     TableTruncated,
+    ViewWrite,
 )
 
 REFUSED: Final = frozenset({InsufficientPrivilege.sqlstate, NotAuthentic.sqlstate})
@@ -77,6 +78,12 @@ def _event(write: CatalogWrite, catalog: Catalog) -> AuditEvent | None:
             name = _name(object_id, catalog) if object_id else "the database"
             words = "owner or privileges"
             return AuditEvent(Audited.GRANT, subject=f"{name}{column}", words=words)
+        case ViewWrite(view_id, body):
+            views = catalog.access.views
+            name = views[view_id].name if view_id in views else f"view {view_id}"
+            words = "dropped" if body is None else "made"
+            subject = name if body is None else str(body["name"])
+            return AuditEvent(Audited.SCHEMA, subject=f"view {subject}", words=words)
         case _:
             return None
 

@@ -8,9 +8,10 @@ from typing import Final
 from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.roles import STEER_JOBS
+from leasehold.lease.master.lock_fences import FenceStatus
 from leasehold.model import metrics
 from leasehold.model.budget import close_budget, open_budget, spending
-from leasehold.model.errors import InsufficientPrivilege, Refused
+from leasehold.model.errors import AdvisoryLockLost, InsufficientPrivilege, Refused, VerifyError
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX
 from leasehold.model.measures import Measures
 from leasehold.model.ports import Now
@@ -192,7 +193,10 @@ class RequestDecider:
         operations = 0
         if request is not None:
             operations = len(request.operations)
-            if request.reset_clock:
+            lost = self._lost_lock(request)
+            if lost is not None:
+                batch.refuse(message, request, lost)
+            elif request.reset_clock:
                 self._reset_clock(batch, message, request)
             elif request.barrier is not None:
                 self._pass_barrier(batch, message, request, request.barrier)
@@ -206,6 +210,25 @@ class RequestDecider:
                 self._decide_rows(batch, message, request, until_ns, now)
         self._pop(now)
         return operations
+
+    def _lost_lock(self, request: ChangeRequest) -> Refused | None:
+        """Return why a request comes too late that was sent under an advisory lock (D10), None for
+        any other."""
+        if request.fence is None:
+            return None
+        match self._changes.coordinator.judge_fence(request.fence):
+            case FenceStatus.HELD:
+                return None
+            case FenceStatus.LOST:
+                return AdvisoryLockLost(
+                    "an advisory lock of this transaction was lost before its commit: its node was"
+                    " cut off from the ledger for longer than its lease, or the ledger has lost its"
+                    " state; nothing was written"
+                )
+        return VerifyError(
+            "could not serialize access: a new master does not know yet whether the advisory locks"
+            " of this transaction still stand; run it again"
+        )
 
     def _decide_schema_change(
         self, batch: Batch, message: QueueRead, request: ChangeRequest, until_ns: int, now: Now

@@ -23,6 +23,7 @@ from leasehold.model.ids import (
     COLUMN_TYPES,
     COMPUTED_BACKFILLS,
     TRANSACTION_JOBS,
+    VIEWS,
 )
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now
@@ -61,7 +62,7 @@ from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import find_demanded_columns, find_made_sequences
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
-from leasehold.sql.syntax.statements import CreateSequence, Explain
+from leasehold.sql.syntax.statements import CreateSequence, CreateView, Explain
 
 SEED_BYTES: Final = 16
 
@@ -134,6 +135,8 @@ class SchemaChanges:
         said = parse_statements(request.sql, request.time_zones)
         if any(isinstance(each.statement, Explain) for each in said):
             return self._explain(said, request, now)
+        if any(isinstance(each.statement, CreateView) for each in said):
+            self._check_know_views(now)
         in_place = self.all_know(CHANGES_IN_PLACE, now.mono_ns)
         if request.held and not self.all_know(TRANSACTION_JOBS, now.mono_ns):
             raise FeatureNotSupported(
@@ -148,6 +151,8 @@ class SchemaChanges:
             computed=self._is_computed(now),
             whole=request.held,
         )
+        script.trusted = request.held
+        script.comments = self.all_know(VIEWS, now.mono_ns)
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)
         writes = _asked_by(script.writes, request.principal)
@@ -157,6 +162,13 @@ class SchemaChanges:
             (job_id,) = (write.job_id for write in writes if isinstance(write, JobWrite))
             return Decision(writes, {"job": job_id}, self._catalog)
         return Decision(writes, answer, script.catalog, script.empty, script.opening)
+
+    def _check_know_views(self, now: Now) -> None:
+        if not self.all_know(VIEWS, now.mono_ns):
+            raise FeatureNotSupported(
+                "processes of an earlier release are there, which know no views",
+                hint="Make views when all nodes, replicas and the changefeed are of this release.",
+            )
 
     def _plan(
         self, script: StatementBatch, said: tuple[Said, ...], request: ChangeRequest, now: Now

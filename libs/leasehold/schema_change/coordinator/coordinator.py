@@ -23,6 +23,7 @@ from leasehold.lease.commands import (
     Publish,
     SetMinVersion,
 )
+from leasehold.lease.master.lock_fences import FenceStatus
 from leasehold.lease.replies import (
     HolderList,
     Holding,
@@ -41,6 +42,7 @@ from leasehold.model.records.log import (
     LedgerRun,
     MinVersion,
 )
+from leasehold.model.records.requests import LockFence
 from leasehold.model.time_units import NS_PER_MS, NS_PER_US, US_PER_MS
 from leasehold.schema_change.coordinator.effects import (
     Call,
@@ -138,6 +140,10 @@ class Coordinator:
         """Leases that a job waits for, as the ledger named them last."""
         memory = self._memories.get(job_id)
         return memory.blockers if memory else ()
+
+    def judge_fence(self, fence: LockFence) -> FenceStatus:
+        """Return where the advisory locks stand under which a request was sent."""
+        return self.ledger.judge_fence(fence)
 
     def waiting_for(self, job_id: int) -> str:
         """Return what a job waits for, in words; "" when that is nothing but its own next step."""

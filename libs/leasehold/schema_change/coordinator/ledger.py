@@ -34,6 +34,7 @@ from leasehold.lease.master.ledger_watch import (
     seed_parts,
 )
 from leasehold.lease.master.ledger_watch import Effect as WatchEffect
+from leasehold.lease.master.lock_fences import FenceStatus, LockFences
 from leasehold.lease.master.session_watch import SessionWatch
 from leasehold.lease.replies import (
     Dropped,
@@ -47,6 +48,7 @@ from leasehold.lease.replies import (
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
 from leasehold.model.records.log import LedgerRun
+from leasehold.model.records.requests import LockFence
 from leasehold.model.time_units import NS_PER_MS
 
 
@@ -73,6 +75,7 @@ class LedgerSide:
         ttl_ns = settings.session_ttl_ms * NS_PER_MS
         self._watch = LedgerWatch(epoch, catalog.ledger_run, ttl_ns)
         self._sessions = SessionWatch(epoch, ttl_ns)
+        self._fences = LockFences(epoch)
         self._recorded = catalog.ledger_run
         self._looking = False
         self._look_ns = 0
@@ -140,7 +143,7 @@ class LedgerSide:
             case Liveness():
                 self._looking = False
                 if isinstance(reply, LivenessReport):
-                    wanted += self._sessions.step(reply, sent_ns, now.mono_ns)
+                    wanted += self._look_at_sessions(reply, sent_ns, now)
             case SeedTables():
                 seeded = isinstance(reply, Seeded)
                 self._seeds = self._seeds[1:] if seeded else []
@@ -153,6 +156,16 @@ class LedgerSide:
         if isinstance(command, Liveness):
             self._look_ns = now.mono_ns + pause_ms * NS_PER_MS
         return wanted
+
+    def _look_at_sessions(self, report: LivenessReport, sent_ns: int, now: Now) -> list[Wanted]:
+        dead = self._sessions.step(report, sent_ns, now.mono_ns)
+        self._fences.look(report)
+        self._fences.forget(death.session for death in dead)
+        return list(dead)
+
+    def judge_fence(self, fence: LockFence) -> FenceStatus:
+        """Return where the advisory locks stand under which a request was sent (D10)."""
+        return self._fences.judge(fence, self._catalog.ledger_run)
 
     # ------------------------------------------------------------ the run id (D6)
 

@@ -23,6 +23,7 @@ from leasehold.catalog.privileges import (
 from leasehold.catalog.roles import ROLES_FROM, Role
 from leasehold.catalog.schema_names import PUBLIC as PUBLIC_SCHEMA
 from leasehold.catalog.sequence_ownership import find_sequence, list_own_sequences
+from leasehold.catalog.view import is_view_id
 from leasehold.model.errors import (
     DependentObjects,
     FeatureNotSupported,
@@ -113,10 +114,15 @@ class AccessChanges:
         if said.all_in_schema:
             is_sequence = said.kind == "sequence"
             tables = self._catalog.tables()
-            return [t for t in tables if t.names and (t.sequence is not None) is is_sequence]
+            views = () if is_sequence else self._views()
+            found = [t for t in tables if t.names and (t.sequence is not None) is is_sequence]
+            return [*found, *views]
         if said.kind == "sequence":
             return [find_sequence(self._catalog, o.name, o.position) for o in said.objects]
         return [_resolve(self._catalog, each) for each in said.objects]
+
+    def _views(self) -> list[Descriptor]:
+        return [view.relation for view in self.access.views.values()]
 
     def _grant_database(self, said: GrantPrivileges, grantees: tuple[int, ...]) -> None:
         change, columns = _read_change(said, "database", grantees)
@@ -161,6 +167,11 @@ class AccessChanges:
         change, columns = _read_change(said, "table", grantees)
         if change.privileges & ~ALL["table"]:
             raise InvalidGrant("invalid privilege type USAGE for table")
+        if columns and is_view_id(table.table_id):
+            raise FeatureNotSupported(
+                f"privileges of columns of view {table.name!r} are not supported: grant them on"
+                " all of it, or make a view of those columns"
+            )
         by_column: dict[int, Privilege] = {}
         if not change.is_grant and change.privileges & _COLUMN:
             for column in table.by_name.values():
@@ -263,7 +274,8 @@ class AccessChanges:
             raise InsufficientPrivilege("permission denied to reassign objects")
 
     def _owned_by(self, role_id: int) -> Iterator[Descriptor]:
-        return (t for t in self._catalog.tables() if self.access.owner_of(t.table_id) == role_id)
+        relations = (*self._catalog.tables(), *self._views())
+        return (t for t in relations if self.access.owner_of(t.table_id) == role_id)
 
     def drop_owned(self, said: DropOwned) -> None:
         """DROP OWNED BY roles that own nothing: take all privileges that they have or gave."""
@@ -304,7 +316,7 @@ def given_to(access: Access, object_id: int, owner: int) -> Access:
 def with_mirrors(catalog: Catalog, table: Descriptor) -> tuple[int, ...]:
     """Return the table, and those that have its rows under another key while a job goes over from
     one to the other: who may do what with one, may with the other."""
-    if table.sequence is not None:
+    if table.sequence is not None or is_view_id(table.table_id):
         return (table.table_id,)
     found = {table.table_id}
     known = [catalog.newest(table_id) for table_id in catalog.table_ids()]
@@ -319,6 +331,9 @@ def _resolve(catalog: Catalog, named: ObjectNamed) -> Descriptor:
     try:
         return catalog.resolve(named.name)
     except UnknownTable:
+        view = catalog.access.views_by_name.get(named.name)
+        if view is not None:
+            return view.relation
         raise UnknownTable(
             f'relation "{named.name}" does not exist', table=named.name, position=named.position
         ) from None

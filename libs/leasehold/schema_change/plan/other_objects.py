@@ -6,13 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from leasehold.catalog.access import Access
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.names import constraint_names
 from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC, SCHEMAS
+from leasehold.catalog.view import is_view_id
 from leasehold.model.errors import (
     DependentObjects,
     FeatureNotSupported,
+    OutOfRange,
     Refused,
     UnknownColumn,
     UnknownFunction,
@@ -31,6 +34,7 @@ from leasehold.sql.syntax.statements import (
     ObjectKind,
     OtherStatement,
 )
+from leasehold.sql.system_catalog.oids import PRIMARY_KEY
 
 EXTENSIONS: Final[Mapping[str, str]] = {
     "pgcrypto": "gen_random_uuid()",
@@ -39,12 +43,63 @@ EXTENSIONS: Final[Mapping[str, str]] = {
 """The extensions that clients ask for, with what is there of each."""
 NOT_KEPT: Final = "comments are not kept: this one is read and forgotten"
 
+COMMENT_BYTES_MAX: Final = 4 * 1024
+COMMENTS_MAX: Final = 20_000
+_KEPT: Final = frozenset(
+    {
+        *(ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.SEQUENCE, ObjectKind.COLUMN),
+        *(ObjectKind.INDEX, ObjectKind.CONSTRAINT),
+    }
+)
 _RELATIONS: Final = frozenset(
     {ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.FOREIGN_TABLE}
 )
 _FUNCTIONS: Final = frozenset(
     {ObjectKind.FUNCTION, ObjectKind.PROCEDURE, ObjectKind.ROUTINE, ObjectKind.AGGREGATE}
 )
+
+
+def comment_on(statement: Comment, catalog: Catalog) -> Access | None:
+    """Return the catalog's access with a comment on what is a relation's; None: it is not kept.
+
+    Raises what `plan_other` raises, OutOfRange."""
+    plan_other(statement, catalog)
+    if statement.kind not in _KEPT:
+        return None
+    access, name = catalog.access, statement.named.name
+    if statement.text is not None and len(statement.text.encode()) > COMMENT_BYTES_MAX:
+        raise OutOfRange(
+            f"a comment has at most {COMMENT_BYTES_MAX} bytes", position=statement.position
+        )
+    if len(access.comments) >= COMMENTS_MAX and statement.text is not None:
+        raise OutOfRange(f"a database has at most {COMMENTS_MAX} comments")
+    table = _commented(statement, catalog)
+    match statement.kind:
+        case ObjectKind.COLUMN:
+            element_id = table.by_name[name].position
+        case ObjectKind.INDEX:
+            element_id = _element_of(table, name)
+        case ObjectKind.CONSTRAINT:
+            element_id = -_element_of(table, name)
+        case _:
+            element_id = 0
+    return access.with_comment(table.table_id, element_id, statement.text)
+
+
+def _commented(statement: Comment, catalog: Catalog) -> Descriptor:
+    name = statement.named.relation or statement.named.name
+    if statement.kind is ObjectKind.INDEX:
+        found = find_indexed(catalog, name)
+        assert found is not None, "looked for before"
+        return found
+    view = catalog.access.views_by_name.get(name)
+    return catalog.resolve(name) if view is None else view.relation
+
+
+def _element_of(table: Descriptor, name: str) -> int:
+    """Return the element id of an index or a constraint, PRIMARY_KEY of that one's."""
+    found = table.index(name) or table.check(name) or table.foreign_key(name)
+    return PRIMARY_KEY if found is None else found.element_id
 
 
 def plan_other(statement: OtherStatement, catalog: Catalog) -> NothingToDo:
@@ -131,7 +186,8 @@ def _comment(statement: Comment, catalog: Catalog) -> NothingToDo:
     match kind:
         case ObjectKind.TABLE | ObjectKind.SEQUENCE:
             found = _named_relation(name, catalog, statement.position)
-            if (found.sequence is None) != (kind is ObjectKind.TABLE):
+            is_table = found.sequence is None and not is_view_id(found.table_id)
+            if is_table != (kind is ObjectKind.TABLE) or is_view_id(found.table_id):
                 raise WrongObject(
                     f'"{name}" is not a {kind}', table=name, position=statement.position
                 )
@@ -157,6 +213,10 @@ def _comment(statement: Comment, catalog: Catalog) -> NothingToDo:
                 raise UnknownTable(
                     f'relation "{name}" does not exist', index=name, position=statement.position
                 )
+        case ObjectKind.VIEW if name in catalog.access.views_by_name:
+            pass
+        case ObjectKind.VIEW if _relation(catalog, name) is not None:
+            raise WrongObject(f'"{name}" is not a view', table=name, position=statement.position)
         case ObjectKind.DATABASE | ObjectKind.ROLE:
             pass  # what it is called is no matter of this catalog's tables
         case ObjectKind.SCHEMA if name in SCHEMAS:
@@ -170,6 +230,9 @@ def _comment(statement: Comment, catalog: Catalog) -> NothingToDo:
 
 def _named_relation(name: str, catalog: Catalog, position: int) -> Descriptor:
     found = _relation(catalog, name)
+    view = catalog.access.views_by_name.get(name)
+    if found is None and view is not None:
+        return view.relation
     if found is None:
         raise UnknownTable(f'relation "{name}" does not exist', table=name, position=position)
     return found
@@ -184,7 +247,8 @@ def _make(statement: MakeBuiltIn) -> NothingToDo:
         if name == PUBLIC and statement.if_not_exists:
             return NothingToDo(f'schema "{name}" already exists, skipping')
         raise FeatureNotSupported(
-            f"CREATE SCHEMA {name!r:.80} is not supported: a database has the schema public only",
+            f"CREATE SCHEMA {name!r:.80} is not supported: a database has the schema public only;"
+            " begin the names of tables with it, or make another database",
             position=statement.position,
         )
     there = EXTENSIONS.get(name)

@@ -49,6 +49,7 @@ from leasehold.sql.syntax.statements import (
     MakeBuiltIn,
     RenameIndex,
     Truncate,
+    ViewStatement,
 )
 
 SETTINGS: Final[Mapping[str, int]] = {
@@ -103,6 +104,11 @@ def plan(
             )
         case DropAbsent() | Comment() | MakeBuiltIn():
             return plan_other(statement, catalog)
+        case _ if isinstance(statement, ViewStatement):
+            raise FeatureNotSupported(
+                "EXPLAIN shows the steps of a schema change: a view is made, changed and dropped at"
+                " once"
+            )
         case _ if isinstance(statement, RoleStatement):
             raise FeatureNotSupported(
                 "EXPLAIN shows the steps of a schema change: what is said of roles and privileges"

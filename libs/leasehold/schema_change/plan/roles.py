@@ -24,6 +24,7 @@ from leasehold.catalog.roles import (
     UNLIMITED,
     Role,
 )
+from leasehold.catalog.view import is_view_id
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateRole,
@@ -319,6 +320,7 @@ def _with_options(role: Role, options: RoleOptions) -> Role:
 def describe_dependents(catalog: Catalog, access: Access, role_id: int) -> list[str]:
     """Return what keeps a role from being dropped, in PostgreSQL's words, by name of object."""
     tables = {table.table_id: table for table in catalog.tables()}
+    tables |= {view.table_id: view.relation for view in access.views.values()}
     found: dict[str, None] = {}
     for object_id, element_id in sorted(access.depending_on(role_id)):
         words = _object_words(tables, object_id, element_id)
@@ -339,7 +341,8 @@ def _object_words(tables: dict[int, Descriptor], object_id: int, element_id: int
     table = tables.get(object_id)
     if table is None:
         return ""
-    name = f"{'sequence' if is_sequence_id(object_id) else 'table'} {table.name}"
+    kind = "sequence" if is_sequence_id(object_id) else "table"
+    name = f"{'view' if is_view_id(object_id) else kind} {table.name}"
     if not element_id:
         return name
     column = table.by_id.get(element_id)

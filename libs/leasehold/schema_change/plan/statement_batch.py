@@ -58,6 +58,7 @@ from leasehold.schema_change.plan.joined_jobs import (
     join_plans,
     table_after,
 )
+from leasehold.schema_change.plan.other_objects import comment_on
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import (
     CreateTablePlan,
@@ -69,13 +70,16 @@ from leasehold.schema_change.plan.results import (
 from leasehold.schema_change.plan.rights import check_owners, check_rights, check_truncate
 from leasehold.schema_change.plan.role_changes import change_access
 from leasehold.schema_change.plan.transaction_job import join_tables, refuse_in_transaction
+from leasehold.schema_change.plan.views import change_views, follow_tables, refuse_view
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     Change,
+    Comment,
     CreateSequence,
     DropSequence,
     DropTable,
     OwnSequence,
+    ViewStatement,
 )
 
 Answer = dict[str, Any]
@@ -91,7 +95,8 @@ class StatementBatch:
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
     their new bounds. `in_place`, `computed`: see `plan`. `whole`: they are of a transaction,
     whose changes of tables that were there are one job with what it makes and drops
-    (`transaction_job.py`); of its versions nobody knows the numbers yet, so none is `computed`."""
+    (`transaction_job.py`); of its versions nobody knows the numbers yet, so none is `computed`.
+    `trusted`: see `follow_tables`. `comments`: whether they are kept."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -108,6 +113,8 @@ class StatementBatch:
     computed: bool = True
     whole: bool = False
     _drop_plans: list[JobPlan] = field(default_factory=list)
+    trusted: bool = False
+    comments: bool = True
 
     @classmethod
     def on(
@@ -143,6 +150,8 @@ class StatementBatch:
             self.computed,
             self.whole,
             list(self._drop_plans),
+            self.trusted,
+            self.comments,
         )
 
     @property
@@ -242,6 +251,14 @@ class StatementBatch:
         if isinstance(change, RoleStatement):
             return self._take_roles(change)
         ahead = self._ahead()
+        if isinstance(change, ViewStatement):
+            return self._take_view(change, ahead)
+        if isinstance(change, Comment) and self.comments:
+            commented = comment_on(change, ahead)
+            if commented is not None:
+                self.catalog.access = commented
+                return {"access": True}
+        refuse_view(change, self.catalog.access)
         check_rights(change, ahead, self.actor)
         if isinstance(change, CreateSequence) and change.options.owner is not None:
             plain, owning = _split_owner(change)
@@ -262,9 +279,11 @@ class StatementBatch:
             )
         except TableBusy as error:
             raise self._explain_busy(error) from error
+        if isinstance(planned, NothingToDo):
+            return {"notice": planned.notice}
+        before = ahead.access
+        after, along = follow_tables(change, ahead, trusted=self.trusted)
         match planned:
-            case NothingToDo(notice):
-                return {"notice": notice}
             case CreateTablePlan(table):
                 self._check_beside_jobs((table, *planned.sequences), ())
                 for made in planned.sequences:
@@ -321,10 +340,23 @@ class StatementBatch:
                 self.within += planned.within
                 number = self._begin_job(planned, rows_about)
                 answer = {"job": number} if job.table_id in self.plans else {"table": job.table_id}
-        if planned.notices:
-            answer["notice"] = "; ".join(planned.notices)
-        if len(planned.notices) > 1:
-            answer["notices"] = planned.notices
+        for write in after.writes_since(before):  # beside what was said of owners meanwhile
+            self.catalog.access = self.catalog.access.applied(write)
+        notices = (*planned.notices, *along)
+        if notices:
+            answer["notice"] = "; ".join(notices)
+        if len(notices) > 1:
+            answer["notices"] = notices
+        return answer
+
+    def _take_view(self, change: ViewStatement, ahead: CatalogAhead) -> Answer:
+        access, notices = change_views(change, ahead, self.actor)
+        if access is ahead.access:
+            return {"notice": notices[0]}
+        self.catalog.access = access
+        answer: Answer = {"access": True}
+        if notices:
+            answer["notices"] = notices
         return answer
 
     def _refuse_beside(self, planned: JobPlan) -> None:

@@ -10,6 +10,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column as TableColumn
 from leasehold.catalog.schema_names import PG_CATALOG
 from leasehold.catalog.sequence_ownership import refuse_sequence
+from leasehold.catalog.view import View, ViewTable
 from leasehold.model.budget import charge
 from leasehold.model.errors import (
     AmbiguousColumn,
@@ -109,11 +110,24 @@ class Sources:
             number = RELATIONS.get(system.name) if system.schema == PG_CATALOG else None
             fields = system_fields(system, relation)
             return _named(SystemSource(relation, system), source, alias, fields, number)
-        descriptor = self._binder.descriptor(source.name, source.at)
+        view = self._binder.views.find(source.name)
+        if view is not None:
+            return self._view(view, source, relation)
+        descriptor, known = self._binder.views.table(source.name, source.at)
         self._binder.needs.read_table(relation, descriptor)
         found: list[tuple[str, Bound]] = list(table_fields(descriptor, relation))
+        if known is not None:
+            found = _fields_of_then(descriptor, known, relation)
         number = table_oid(descriptor.table_id)
         return _named(TableSource(relation, descriptor, alias), source, alias, found, number)
+
+    def _view(self, view: View, source: tree.TableName, relation: int) -> tuple[BoundSource, Names]:
+        self._binder.needs.read_table(relation, view)
+        query = self._binder.views.bind(view, source.at)
+        fields = _fields(relation, query.columns)
+        number = table_oid(view.table_id)
+        alias = source.alias or source.name
+        return _named(SubSource(relation, query), source, alias, fields, number)
 
     def _system(self, source: tree.TableName) -> Relation | None:
         with refused_at(source.at):
@@ -125,6 +139,12 @@ class Sources:
         if system is not None:
             with refused_at(table.at):
                 refuse_write(system)
+        view = self._binder.views.find(table.name)
+        if view is not None:
+            raise FeatureNotSupported(
+                f"view {view.name!r} can't be written to: write to its tables",
+                position=table.at,
+            )
         return refuse_sequence(self._binder.descriptor(table.name, table.at), table.at)
 
     def _query_source(
@@ -437,6 +457,18 @@ def table_fields(descriptor: Descriptor, relation: int) -> list[tuple[str, Field
     charge(len(descriptor.by_name) * FIELD_WORK)
     return [
         (name, _field(descriptor, column, relation)) for name, column in descriptor.by_name.items()
+    ]
+
+
+def _fields_of_then(
+    descriptor: Descriptor, known: ViewTable, relation: int
+) -> list[tuple[str, Bound]]:
+    """Return the columns that a view knows of a table, by the names that they had then."""
+    there = {column.element_id: column for column in descriptor.by_name.values()}
+    return [
+        (name, _field(descriptor, there[element], relation))
+        for element, name in known.columns.items()
+        if element in there
     ]
 
 

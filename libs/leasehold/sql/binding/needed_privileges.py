@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.privileges import Privilege
+from leasehold.catalog.view import View
 from leasehold.sql.binding.bound_tree import Bound, Field
 from leasehold.sql.binding.walk import walk
 
@@ -20,41 +21,49 @@ from leasehold.sql.binding.walk import walk
 class NeededPrivilege(NamedTuple):
     """A privilege that a statement needs on a table. `columns`: ids of those on which it suffices
     if it isn't held on the whole table; () = any one. What is drawn from sequences is looked at
-    when it is drawn."""
+    when it is drawn. `of_view`: its owner needs it, since its query does; 0: who asks."""
 
     table_id: int
     name: str
     privilege: Privilege
     columns: tuple[int, ...] = ()
+    of_view: int = 0
 
 
 class _Use:
     """A table where the statement names it. Privileges that are needed, with their columns."""
 
-    def __init__(self, descriptor: Descriptor, depth: int) -> None:
+    def __init__(self, descriptor: Descriptor | View, depth: int, of_view: int) -> None:
         self.descriptor = descriptor
         self.depth = depth
+        self.of_view = of_view
         self.needed: dict[Privilege, set[int]] = {}
 
     def add(self, privilege: Privilege, columns: Iterable[int] = ()) -> None:
-        self.needed.setdefault(privilege, set()).update(columns)
+        known = self.needed.setdefault(privilege, set())
+        if isinstance(self.descriptor, Descriptor):  # of a view it is all or nothing
+            known.update(columns)
 
 
 class Needs:
-    """What one statement needs. `depth` is how many queries are around what is bound now."""
+    """What one statement needs. `depth` is how many queries are around what is bound now; `view`:
+    in whose query that stands, 0: in the statement itself."""
 
     def __init__(self) -> None:
         self.depth = 0
+        self.view = 0
         self._uses: list[_Use] = []
         self._by_relation: dict[int, _Use] = {}
 
-    def read_table(self, relation: int, descriptor: Descriptor) -> None:
-        """Note a table of FROM."""
+    def read_table(self, relation: int, descriptor: Descriptor | View) -> None:
+        """Note a table or a view of FROM."""
         self.write_table(relation, descriptor, Privilege.SELECT)
 
-    def write_table(self, relation: int, descriptor: Descriptor, privilege: Privilege) -> None:
+    def write_table(
+        self, relation: int, descriptor: Descriptor | View, privilege: Privilege
+    ) -> None:
         """Note the table that the statement writes."""
-        use = _Use(descriptor, self.depth)
+        use = _Use(descriptor, self.depth, self.view)
         use.add(privilege)
         self._uses.append(use)
         self._by_relation[relation] = use
@@ -83,6 +92,6 @@ class Needs:
             table = use.descriptor
             for privilege, columns in use.needed.items():
                 ids = tuple(sorted(columns))
-                needed = NeededPrivilege(table.table_id, table.name, privilege, ids)
+                needed = NeededPrivilege(table.table_id, table.name, privilege, ids, use.of_view)
                 found[needed] = None
         return tuple(found)

@@ -36,6 +36,7 @@ from leasehold.sql.binding.order import ambiguous_order, as_sort_key, check_grou
 from leasehold.sql.binding.scope import Scope
 from leasehold.sql.binding.select import SelectBinder
 from leasehold.sql.binding.typing import Typing, common_type
+from leasehold.sql.binding.views import FindView, Views, no_views
 from leasehold.sql.binding.walk import walk
 from leasehold.sql.binding.with_clause import Ctes
 from leasehold.sql.functions.function import BIGINT, TEXT
@@ -47,13 +48,18 @@ from leasehold.values.types import Type, array_of, element_of
 
 class Binder:
     """The binder of one statement. `lookup` returns the descriptor of a table's name, or raises
-    UnknownTable; `types` are those of the parameters that are known, by number; `zone` is the
-    session's time zone."""
+    UnknownTable, `find_view` the view of a name, or None; `types` are those of the parameters that
+    are known, by number; `zone` is the session's time zone."""
 
     def __init__(
-        self, lookup: Callable[[str], Descriptor], types: dict[int, Type], zone: ZoneInfo
+        self,
+        lookup: Callable[[str], Descriptor],
+        types: dict[int, Type],
+        zone: ZoneInfo,
+        find_view: FindView = no_views,
     ) -> None:
         self._lookup = lookup
+        self.views = Views(self, find_view)
         self.typing = Typing(types, zone)
         self.used: dict[str, Descriptor] = {}
         self.needs = Needs()

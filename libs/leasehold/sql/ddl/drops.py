@@ -12,13 +12,13 @@ from leasehold.sql.syntax.statements import DropIndex, DropSequence, DropTable, 
 handles("DropStmt", "objects", "removeType", "behavior", "missing_ok", "concurrent")
 handles("TruncateStmt", "relations", "restart_seqs", "behavior")
 
-_CASCADE: Final = "DROP_CASCADE"
+CASCADE: Final = "DROP_CASCADE"
 
 
 def read_drop_table(reading: Reading, body: Body) -> tuple[DropTable, ...]:
     """DROP TABLE [IF EXISTS] t, … [RESTRICT | CASCADE]: a statement for each of the tables."""
-    named = _named(reading, body)
-    exists, cascade = bool(body.get("missing_ok")), body["behavior"] == _CASCADE
+    named = listed_relations(reading, body)
+    exists, cascade = bool(body.get("missing_ok")), body["behavior"] == CASCADE
     names = [name for name, _ in named]
     return tuple(
         DropTable(
@@ -34,8 +34,8 @@ def read_drop_table(reading: Reading, body: Body) -> tuple[DropTable, ...]:
 
 def read_drop_index(reading: Reading, body: Body) -> tuple[DropIndex, ...]:
     """DROP INDEX [CONCURRENTLY] [IF EXISTS] i, … [CASCADE | RESTRICT]: a statement for each."""
-    named = _named(reading, body)
-    exists, cascade = bool(body.get("missing_ok")), body["behavior"] == _CASCADE
+    named = listed_relations(reading, body)
+    exists, cascade = bool(body.get("missing_ok")), body["behavior"] == CASCADE
     if body.get("concurrent") and len(named) > 1:
         sentence = "DROP INDEX CONCURRENTLY does not support dropping multiple objects"
         reading.refuse(sentence, named[1][1] - 1)
@@ -49,14 +49,14 @@ def read_drop_index(reading: Reading, body: Body) -> tuple[DropIndex, ...]:
 
 def read_drop_sequence(reading: Reading, body: Body) -> tuple[DropSequence, ...]:
     """DROP SEQUENCE [IF EXISTS] s, … [CASCADE | RESTRICT]: a statement for each."""
-    exists, cascade = bool(body.get("missing_ok")), body["behavior"] == _CASCADE
+    exists, cascade = bool(body.get("missing_ok")), body["behavior"] == CASCADE
     return tuple(
         DropSequence(name, exists, reading.position(word_index), cascade=cascade)
-        for name, word_index in _named(reading, body)
+        for name, word_index in listed_relations(reading, body)
     )
 
 
-def _named(reading: Reading, body: Body) -> list[tuple[str, int]]:
+def listed_relations(reading: Reading, body: Body) -> list[tuple[str, int]]:
     """The names, and where each of them stands, which the tree does not tell."""
     reading.read("DropStmt", body)
     first = reading.behind(reading.verb + 2, "concurrently", "if exists")
@@ -71,7 +71,7 @@ def read_truncate(reading: Reading, body: Body) -> Truncate:
     """TRUNCATE [TABLE] [ONLY] t [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]"""
     reading.read("TruncateStmt", body)
     tables = tuple(_truncated(reading, node["RangeVar"]) for node in body["relations"])
-    return Truncate(tables, bool(body.get("restart_seqs")), body["behavior"] == _CASCADE)
+    return Truncate(tables, bool(body.get("restart_seqs")), body["behavior"] == CASCADE)
 
 
 def _truncated(reading: Reading, body: Body) -> TableNamed:

@@ -27,7 +27,6 @@ handles(
 )
 
 _ABSENT: Final[Mapping[str, ObjectKind]] = {
-    "OBJECT_VIEW": ObjectKind.VIEW,
     "OBJECT_MATVIEW": ObjectKind.MATERIALIZED_VIEW,
     "OBJECT_FOREIGN_TABLE": ObjectKind.FOREIGN_TABLE,
     "OBJECT_TYPE": ObjectKind.TYPE,
@@ -47,6 +46,7 @@ _ABSENT: Final[Mapping[str, ObjectKind]] = {
 _COMMENTED: Final[Mapping[str, ObjectKind]] = {
     **_ABSENT,
     "OBJECT_TABLE": ObjectKind.TABLE,
+    "OBJECT_VIEW": ObjectKind.VIEW,
     "OBJECT_COLUMN": ObjectKind.COLUMN,
     "OBJECT_INDEX": ObjectKind.INDEX,
     "OBJECT_SEQUENCE": ObjectKind.SEQUENCE,
@@ -119,7 +119,8 @@ def read_comment(reading: Reading, body: Body) -> Comment:
     reading.read("CommentStmt", body)
     two = kind in (ObjectKind.MATERIALIZED_VIEW, ObjectKind.FOREIGN_TABLE)
     first = word_index + 1 + two
-    return Comment(kind, _named(kind, body["object"]), reading.position(first))
+    text = body.get("comment") or None  # an empty one is none
+    return Comment(kind, _named(kind, body["object"]), reading.position(first), text)
 
 
 def read_create_extension(reading: Reading, body: Body) -> MakeBuiltIn:

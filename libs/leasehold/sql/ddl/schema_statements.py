@@ -43,6 +43,7 @@ from leasehold.sql.ddl.roles import (
     read_rename_role,
 )
 from leasehold.sql.ddl.sequences import read_alter_sequence, read_create_sequence
+from leasehold.sql.ddl.views import read_create_view, read_drop_view
 from leasehold.sql.syntax.accounting import Body
 from leasehold.sql.syntax.marks import Mark, skip_explain
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
@@ -58,12 +59,12 @@ STATEMENTS_MAX: Final = 128
 KNOWN_STATEMENTS: Final = (
     "CREATE TABLE, DROP TABLE, TRUNCATE, ALTER TABLE, CREATE INDEX, DROP INDEX,"
     " ALTER INDEX … RENAME, CREATE SEQUENCE, DROP SEQUENCE, ALTER SEQUENCE … RESTART, EXPLAIN of"
-    " these, CREATE, ALTER and DROP ROLE, GRANT and REVOKE"
+    " these, CREATE VIEW, DROP VIEW, CREATE, ALTER and DROP ROLE, GRANT and REVOKE"
 )
 CHANGE_KINDS: Final = frozenset(
     {
         *("CreateStmt", "IndexStmt", "CreateSeqStmt", "AlterTableStmt", "AlterSeqStmt"),
-        *("RenameStmt", "DropStmt", "TruncateStmt", "CommentStmt"),
+        *("RenameStmt", "DropStmt", "TruncateStmt", "CommentStmt", "ViewStmt"),
         *("CreateRoleStmt", "AlterRoleStmt", "DropRoleStmt", "GrantRoleStmt", "GrantStmt"),
         *("ReassignOwnedStmt", "DropOwnedStmt", "AlterDefaultPrivilegesStmt", "AlterRoleSetStmt"),
     }
@@ -78,6 +79,7 @@ _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Change]]] = {
     "CommentStmt": read_comment,
     "CreateExtensionStmt": read_create_extension,
     "CreateSchemaStmt": read_create_schema,
+    "ViewStmt": read_create_view,
     "CreateRoleStmt": read_create_role,
     "AlterRoleStmt": read_alter_role,
     "DropRoleStmt": read_drop_role,
@@ -92,6 +94,7 @@ _DROPS: Final[Mapping[str, Callable[[Reading, Body], tuple[Change, ...]]]] = {
     "OBJECT_TABLE": read_drop_table,
     "OBJECT_INDEX": read_drop_index,
     "OBJECT_SEQUENCE": read_drop_sequence,
+    "OBJECT_VIEW": read_drop_view,
 }
 _OTHER_SEQUENCE_CHANGES: Final = {
     "set": "a sequence stays in the schema public, and is always logged",
@@ -240,8 +243,20 @@ def _refuse(reading: Reading) -> NoReturn:
         reading.refuse(
             f"ALTER TABLE … {reading.word(word_index).upper()} is not supported", word_index
         )
+    if (first, second) == ("create", "materialized"):
+        sentence = (
+            "materialized views are not supported: CREATE VIEW, which is computed when it is read,"
+            " or CREATE TABLE and INSERT … SELECT"
+        )
+        reading.refuse(sentence, verb + 1)
+    if (first, second) == ("alter", "view"):
+        sentence = (
+            "ALTER VIEW is not supported: CREATE OR REPLACE VIEW changes its query, ALTER TABLE …"
+            " OWNER TO its owner; make one of another name and drop this one"
+        )
+        reading.refuse(sentence, verb)
     if (first, second) == ("create", "table"):
-        sentence = "CREATE TABLE … AS is not supported: create, then insert"
+        sentence = "CREATE TABLE … AS is for SQL sessions: CREATE TABLE here, then rows"
         reading.refuse(sentence, reading.next(verb, "as"))
     named = f"{first} {second}" if first in ("create", "drop", "alter") else first
     reading.refuse(

@@ -51,7 +51,8 @@ class Function:
     (`fix_to_utc` makes an immutable one of it, for texts that are kept). `computes_more`: `compute`
     with a larger limit, for values on their way through a query; what is kept, and so computed by
     every node again, has that of `compute` for ever. `variadic`: the last of `arguments` may come
-    any number of times, at least once.
+    any number of times, at least once. `steers`: it does something to the session or its node, so
+    it is for queries alone.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Function:
     variadic: bool = False
     zoned: bool = False
     computes_more: Callable[..., Any] | None = None
+    steers: bool = False
 
     @property
     def in_queries(self) -> Callable[..., Any]:

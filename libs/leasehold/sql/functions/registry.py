@@ -26,7 +26,7 @@ from leasehold.sql.functions.jsonb import functions as jsonb
 from leasehold.sql.functions.jsonb import json_functions
 from leasehold.sql.functions.numbers import arithmetic, mathematics
 from leasehold.sql.functions.resolution import category, kind_name, resolve
-from leasehold.sql.functions.system import catalog, node, rights, sequence, session
+from leasehold.sql.functions.system import advisory_locks, catalog, node, rights, sequence, session
 from leasehold.sql.functions.texts import bytea, like, regexp, text
 from leasehold.values.time_zone import InZone
 from leasehold.values.types import KNOWN, SYNONYMS, TEXT_BYTES_MAX, Type, element_of
@@ -44,6 +44,7 @@ def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
 _MODULES: Final[tuple[Any, ...]] = (
     networks,
     *(
+        advisory_locks,
         arithmetic,
         comparisons,
         polymorphic,

@@ -298,6 +298,7 @@ class Emitter:
         self.made.functions[name] = function
         self.made.calls_change |= function.volatility != "immutable"
         self.made.calls_stable |= function.volatility == "stable" and not function.zoned
+        self.made.calls_stable |= function.steers
         self.made.draws |= function.volatility == "volatile"
         if function.name in COUNTING:
             self.made.counts = True

@@ -20,6 +20,7 @@ from leasehold.sql.ddl.schema_statements import (
 from leasehold.sql.session.copying import copied
 from leasehold.sql.session.cursors import declared, explained_cursor, fetched
 from leasehold.sql.session.settings import set_or_reset, shown
+from leasehold.sql.session.table_as import read_create_table_as
 from leasehold.sql.session.transactions import set_constraints, transaction
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.parsing import parse
@@ -53,6 +54,7 @@ _BY_PROTOCOL: Final = "prepare statements by the protocol, as drivers do; the st
 _REFUSED: Final = {
     "prepare": f"PREPARE: {_BY_PROTOCOL}",
     "execute": f"EXECUTE: {_BY_PROTOCOL}",
+    "notify": "NOTIFY: who follows a table's rows by topic hears of each; the statement itself",
     "listen": "LISTEN: subscribe to versions and rows by topic; the statement itself",
     "lock": "LOCK: rows are verified at COMMIT, and nothing waits for locks; the statement itself",
     "security": "SECURITY LABEL",
@@ -94,6 +96,8 @@ def _statement(reading: Reading) -> SessionStatement:
 def _meaning(reading: Reading, kind: str, body: Body, text: str) -> Meaning:
     if kind in _ROWS:
         return RowStatement(first_word(text))
+    if kind == "CreateTableAsStmt" and body["objtype"] == "OBJECT_TABLE":
+        return read_create_table_as(reading, body)
     converter = _CONVERTERS.get(kind)
     if converter is not None:
         return converter(reading, body)

@@ -40,7 +40,11 @@ class Fields:
 
 
 NAMES: Final[dict[str, str]] = {
-    "MergeStmt": "MERGE",
+    "MergeStmt": Sentence(
+        "merge",
+        "MERGE is not supported: INSERT … ON CONFLICT DO UPDATE, UPDATE … FROM and DELETE … USING"
+        " are, in one transaction",
+    ),
     "GroupingFunc": "GROUPING",
     "XmlExpr": "XML",
     "XmlSerialize": "XMLSERIALIZE",

@@ -9,7 +9,10 @@ from leasehold.sql.syntax.accounting import Body, refuse
 from leasehold.sql.syntax.statement import Reading
 
 _KEPT: Final = "p"
-TEMPORARY: Final = "temporary and unlogged tables are not supported: every table is replicated"
+TEMPORARY: Final = (
+    "temporary and unlogged tables are not supported: every table is replicated; CREATE TABLE and"
+    " DROP TABLE within one transaction, or WITH"
+)
 
 
 def relation_name(reading: Reading, body: Body) -> str:

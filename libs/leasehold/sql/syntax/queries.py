@@ -9,6 +9,7 @@ from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import (
     Body,
+    Sentence,
     handles,
     location_of,
     refuse,
@@ -31,7 +32,16 @@ _SELECT: Final = handles(
     *("groupDistinct", "havingClause", "windowClause", "valuesLists", "sortClause"),
     *("limitOffset", "limitCount", "limitOption", "lockingClause", "withClause"),
     *("op", "all", "larg", "rarg"),
-    intoClause="SELECT INTO",
+    intoClause=Sentence("into", "SELECT INTO is not supported: CREATE TABLE … AS SELECT is"),
+)
+_SKIPPED: Final = (
+    "SKIP LOCKED is not supported, since nothing is locked: claim rows by an UPDATE … RETURNING of"
+    " their state, or by pg_try_advisory_xact_lock"
+)
+_WRITES: Final = Sentence(
+    "with",
+    "a statement that writes inside WITH is not supported: send it by itself, with RETURNING, in"
+    " the same transaction",
 )
 _TARGET: Final = handles("ResTarget", "name", "val", "location", indirection="a part of a column")
 _RELATION: Final = handles(
@@ -125,7 +135,7 @@ class Queries:
         if len(clauses) > 1:
             refuse(f"a second {said}", at)
         if clause["waitPolicy"] == "LockWaitSkip":
-            refuse(f"{said} SKIP LOCKED: nothing is locked; it", at)
+            refuse(Sentence("skip locked", f"{said} {_SKIPPED}"), at)
         of = [self.table(node["RangeVar"]) for node in clause.get("lockedRels", ())]
         return tree.Visits(at, said, tuple(table.name for table in of))
 
@@ -198,7 +208,7 @@ class Queries:
         at = self.expressions.at(body)
         ((kind, _),) = body["ctequery"].items()
         if kind in ("InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"):
-            refuse("a statement that writes inside WITH", at)
+            refuse(_WRITES, at)
         columns = tuple(read_names(body.get("aliascolnames", [])))
         query = self.expressions.query(body["ctequery"])
         return tree.Cte(

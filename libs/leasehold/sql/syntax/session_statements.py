@@ -201,9 +201,23 @@ class CopyOut:
     span: tuple[int, int] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """CREATE TABLE … AS of a query, whose text begins behind `begin` characters of the statement's
+    own. `with_rows` False: WITH NO DATA."""
+
+    name: str
+    columns: tuple[str, ...]
+    query: str
+    begin: int
+    if_not_exists: bool = False
+    with_rows: bool = True
+
+
 Meaning: TypeAlias = (
     RowStatement
     | SchemaStatement
+    | CreateTableAs
     | Begin
     | Commit
     | Rollback

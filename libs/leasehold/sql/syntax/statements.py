@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from leasehold.catalog.elements import OnChange
 from leasehold.catalog.sequence import Options, Owner
@@ -558,11 +558,12 @@ class DropAbsent:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """COMMENT ON an object."""
+    """COMMENT ON an object. `text` None: IS NULL."""
 
     kind: ObjectKind
     named: ObjectName
     position: int = 1
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,6 +576,35 @@ class MakeBuiltIn:
     position: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE [OR REPLACE] VIEW name [(columns)] AS `text`, which begins behind `before` characters
+    of the statement's own text."""
+
+    name: str
+    columns: tuple[str, ...]
+    text: str
+    replace: bool = False
+    position: int = 1
+    before: int = 0
+
+    tag: ClassVar[str] = "CREATE VIEW"
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    """DROP VIEW. `beside`: the others of the same statement."""
+
+    name: str
+    if_exists: bool = False
+    position: int = 1
+    cascade: bool = False
+    beside: tuple[str, ...] = ()
+
+    tag: ClassVar[str] = "DROP VIEW"
+
+
+ViewStatement: TypeAlias = CreateView | DropView
 OtherStatement: TypeAlias = DropAbsent | Comment | MakeBuiltIn
 
 
@@ -590,6 +620,7 @@ Change: TypeAlias = (
     | RenameIndex
     | SequenceStatement
     | OtherStatement
+    | ViewStatement
     | RoleStatement
 )
 

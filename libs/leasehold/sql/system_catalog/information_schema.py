@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from leasehold.catalog import definitions as text
 from leasehold.catalog.privileges import ALL, Privilege
 from leasehold.catalog.schema_names import PUBLIC
+from leasehold.catalog.view import is_view_id
+from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.granted import GRANTED
 from leasehold.sql.system_catalog.names import NAMESPACES
 from leasehold.sql.system_catalog.sequences import identity_of, information_sequences
@@ -63,10 +65,35 @@ def _tables(catalog: SystemCatalog) -> Iterator[Row]:
             "is_insertable_into": "YES",
             "is_typed": "NO",
         }
+    for view in catalog.views:
+        if catalog.rights.sees(view, ALL["table"]):
+            yield {
+                **_in_schema("table", catalog, view.name),
+                "table_type": "VIEW",
+                "is_insertable_into": "NO",
+                "is_typed": "NO",
+            }
+
+
+def _views(catalog: SystemCatalog) -> Iterator[Row]:
+    for view in catalog.views:
+        if not catalog.rights.sees(view, ALL["table"]):
+            continue
+        owns = catalog.access.is_owner(catalog.role_id, view.table_id)
+        yield {
+            **_in_schema("table", catalog, view.name),
+            "view_definition": catalog.view_text(oids.table_oid(view.table_id)) if owns else None,
+            "check_option": "NONE",
+            "is_updatable": "NO",
+            "is_insertable_into": "NO",
+            "is_trigger_updatable": "NO",
+            "is_trigger_deletable": "NO",
+            "is_trigger_insertable_into": "NO",
+        }
 
 
 def _columns(catalog: SystemCatalog) -> Iterator[Row]:
-    for table in catalog.base_tables:
+    for table in (*catalog.base_tables, *catalog.views):
         for number, column in enumerate(text.columns_of(table), 1):
             if not catalog.rights.sees_column(table, column.element_id):
                 continue
@@ -85,7 +112,7 @@ def _columns(catalog: SystemCatalog) -> Iterator[Row]:
                 "dtd_identifier": str(number),
                 "is_self_referencing": "NO",
                 **identity_of(catalog, column),
-                "is_updatable": "YES",
+                "is_updatable": _YES[not is_view_id(table.table_id)],
                 "is_generated": "ALWAYS" if column.generated else "NEVER",
                 "generation_expression": default if column.generated else None,
             }
@@ -200,6 +227,7 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "schemata": _schemata,
     "character_sets": _character_sets,
     "tables": _tables,
+    "views": _views,
     "columns": _columns,
     "table_constraints": _table_constraints,
     "key_column_usage": _key_column_usage,

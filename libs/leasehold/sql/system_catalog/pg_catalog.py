@@ -9,6 +9,7 @@ from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index, OnChange
 from leasehold.catalog.schema_names import PUBLIC
+from leasehold.catalog.view import is_view_id
 from leasehold.sql.expressions.key_types import key_types
 from leasehold.sql.functions.resolution import CATEGORIES, PREFERRED
 from leasehold.sql.session_settings import SETTINGS
@@ -88,17 +89,19 @@ def _classes(catalog: SystemCatalog) -> Iterator[Row]:
     common |= {"relpersistence": "p", "relispopulated": 1, "reltuples": -1.0}
     for table in catalog.tables:
         oid = oids.table_oid(table.table_id)
+        kind = _relation_kind(table)
         concerned = catalog.concerned.get(table.table_id, [])
         yield {
             **common,
             **of_relation(catalog, table.table_id),
             "oid": oid,
             "relname": table.name,
-            "relfilenode": oid,
-            "relam": oids.HEAP if table.sequence is None else 0,
-            "relkind": "r" if table.sequence is None else "S",
+            "relfilenode": 0 if kind == "v" else oid,
+            "relam": oids.HEAP if kind == "r" else 0,
+            "relkind": kind,
+            "relhasrules": int(kind == "v"),
             "relhasindex": int(bool(catalog.indexes_of(table))),
-            "relreplident": "d" if table.sequence is None else "n",
+            "relreplident": "d" if kind == "r" else "n",
             "relnatts": len(text.columns_of(table)),
             "relchecks": sum(c.kind == "c" and c.table is table for c in concerned),
             "relhastriggers": int(any(c.kind == "f" for c in concerned)),
@@ -114,6 +117,32 @@ def _classes(catalog: SystemCatalog) -> Iterator[Row]:
             "relkind": "i",
             "relreplident": "n",
             "relnatts": len(_index_columns(table, index)),
+        }
+
+
+def _relation_kind(table: Descriptor) -> str:
+    if is_view_id(table.table_id):
+        return "v"
+    return "r" if table.sequence is None else "S"
+
+
+def _descriptions(catalog: SystemCatalog) -> Iterator[Row]:
+    for (oid, of_catalog, number), said in catalog.comments.items():
+        yield {
+            "objoid": oid,
+            "classoid": oids.RELATIONS[of_catalog],
+            "objsubid": number,
+            "description": said,
+        }
+
+
+def _views(catalog: SystemCatalog) -> Iterator[Row]:
+    for view in catalog.views:
+        yield {
+            "schemaname": PUBLIC,
+            "viewname": view.name,
+            "viewowner": catalog.role_name(catalog.access.owner_of(view.table_id)),
+            "definition": catalog.view_text(oids.table_oid(view.table_id)),
         }
 
 
@@ -353,6 +382,8 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "pg_group": groups_view,
     "pg_tablespace": lambda _: _TABLESPACES,
     "pg_tables": _tables,
+    "pg_views": _views,
+    "pg_description": _descriptions,
     "pg_indexes": _index_definitions,
     "pg_settings": _settings,
     **dict.fromkeys(("pg_stat_all_tables", "pg_stat_user_tables"), _counted_tables),

@@ -19,6 +19,7 @@ from leasehold.catalog.elements import ForeignKey, Index
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.schema_names import PG_CATALOG
 from leasehold.catalog.states import READABLE
+from leasehold.catalog.view import is_view_id
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.information_schema import information_rows
 from leasehold.sql.system_catalog.names import SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
@@ -100,10 +101,15 @@ class SystemCatalog:
         self.database: str = database
         self.user: str = user
         self.settings = settings or {}
-        self.tables = sorted(
-            (table for table in tables if table.state in READABLE), key=lambda table: table.name
-        )
-        self.base_tables = [table for table in self.tables if table.sequence is None]
+        views = self.access.views.values()
+        self.views = [view.relation for view in sorted(views, key=lambda view: view.name)]
+        there = [table for table in tables if table.state in READABLE]
+        self.tables = sorted((*there, *self.views), key=lambda table: table.name)
+        self.base_tables = [
+            table
+            for table in self.tables
+            if table.sequence is None and not is_view_id(table.table_id)
+        ]
         self.sequences = [table for table in self.tables if table.sequence is not None]
 
     def rows(self, schema: str, name: str) -> list[tuple[Any, ...]]:
@@ -129,6 +135,47 @@ class SystemCatalog:
                 parts = text.index_parts(table, index)
                 return parts[column - 1] if 0 < column <= len(parts) else ""
         return None
+
+    def described(self, oid: int, number: int = 0, catalog: str = "") -> str | None:
+        """Return the comment on an object, or on the column of that number; `catalog`: in which of
+        the catalogs that has a number, "" = any."""
+        for (said_of, of_catalog, column), said in self.comments.items():
+            if (said_of, column) == (oid, number) and catalog in ("", of_catalog):
+                return said
+        return None
+
+    @cached_property
+    def comments(self) -> dict[tuple[int, str, int], str]:
+        """The comments by number of the object, catalog that has it and number of the column."""
+        found: dict[tuple[int, str, int], str] = {}
+        for (object_id, element_id), said in self.access.comments.items():
+            table = self._by_id.get(object_id)
+            if table is None:
+                continue
+            oid = oids.table_oid(object_id)
+            if not element_id:
+                found[oid, "pg_class", 0] = said
+                continue
+            places = [column.position for column in text.columns_of(table)]
+            if element_id in places:
+                found[oid, "pg_class", places.index(element_id) + 1] = said
+                continue
+            oid = oids.element_oid(object_id, abs(element_id))
+            for each in self.indexes_of(table) if element_id > 0 else ():
+                if each.oid == oid:
+                    found[oid, "pg_class", 0] = said
+            for entry in self.constraints if element_id < 0 else ():
+                if entry.oid in (oid, ~oid & _MASK) and entry.table is table:
+                    found[entry.oid, "pg_constraint", 0] = said
+        return found
+
+    def view_text(self, oid: int) -> str | None:
+        """Return the query of a view, "" of another relation, None where there is none."""
+        found = self.relation(oid)
+        if found is None:
+            return None
+        view = self.access.views.get(found.table_id)
+        return "" if view is None else f" {view.definition(self._by_id, self.access.views)};"
 
     def definition(self, oid: int, *, pretty: bool = True) -> str | None:
         """Return the definition of a constraint."""

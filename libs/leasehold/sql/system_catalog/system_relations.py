@@ -23,6 +23,7 @@ from leasehold.model.errors import (
     InsufficientPrivilege,
     UnknownTable,
 )
+from leasehold.model.records.requests import LockFence
 from leasehold.sql.functions.system.session import CallerContext, caller_of, sequence_values_of
 from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
 from leasehold.sql.system_catalog.relations import RELATIONS, Relation
@@ -66,7 +67,12 @@ class NodeSide(Protocol):
 
     def act(self, action: str, *values: Any) -> bool:
         """Do one of the actions of `functions/system/node.py`; False: there was nothing to do it
-        to. Raises what the master refuses with."""
+        to. Raises what the master refuses with; for an advisory lock what `NodeLocks` raises."""
+        ...
+
+    def fence(self) -> LockFence | None:
+        """Return under which advisory locks the session sends a request. Raises
+        AdvisoryLockLost."""
         ...
 
 

@@ -45,6 +45,7 @@ from leasehold.model.records.requests import (
     ChangeRequest,
     Expression,
     JobControl,
+    LockFence,
     OnConflict,
     Operation,
     OperationKind,
@@ -698,6 +699,7 @@ def test_time_zones_travel_with_the_statements(operations: tuple[Operation, ...]
         ChangeRequest(ID, sql="DROP TABLE t", held=True),
         ChangeRequest(ID, releases=b"\x01" * 6 + b"\x70\x01" + b"\x81" * 8),
         ChangeRequest(ID, sql="GRANT a TO b", releases=ID),
+        ChangeRequest(ID, sql="GRANT a TO b", fence=LockFence("run", 2**53 - 1, 3)),
     ],
 )
 def test_a_job_and_its_rows_find_each_other(said: ChangeRequest) -> None:

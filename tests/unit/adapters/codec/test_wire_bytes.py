@@ -52,6 +52,8 @@ DIGESTS = {
     "RoleWrite": "40958da0fb075d65",
     "MembershipWrite": "78bfa7453d5e3a01",
     "AccessWrite": "b602fb022fb1a206",
+    "ViewWrite": "2f43a6e530a0346b",
+    "CommentWrite": "fab303a07eabce17",
 }
 
 

@@ -86,8 +86,12 @@ _DEFINITIONS: Final = (
     _told("pg_get_expr", (TEXT, OID, BOOLEAN), TEXT, _expression),
     *(
         _fixed(name, (OID, *more), TEXT, None)
-        for name in ("pg_get_triggerdef", "pg_get_ruledef", "pg_get_viewdef")
+        for name in ("pg_get_triggerdef", "pg_get_ruledef")
         for more in ((), (BOOLEAN,))
+    ),
+    *(
+        _told("pg_get_viewdef", (OID, *more), TEXT, lambda catalog, oid, *_: catalog.view_text(oid))
+        for more in ((), (BOOLEAN,), (INTEGER,))
     ),
     *(
         _fixed(name, (OID,), TEXT, None)
@@ -98,10 +102,20 @@ _DEFINITIONS: Final = (
             *("pg_get_statisticsobjdef_columns", "pg_tablespace_location"),
         )
     ),
-    _fixed("obj_description", (OID,), TEXT, None),
-    _fixed("obj_description", (OID, NAME), TEXT, None),
+    _told("obj_description", (OID,), TEXT, lambda catalog, oid: catalog.described(oid)),
+    _told(
+        "obj_description",
+        (OID, NAME),
+        TEXT,
+        lambda catalog, oid, name: catalog.described(oid, 0, name),
+    ),
     _fixed("shobj_description", (OID, NAME), TEXT, None),
-    _fixed("col_description", (OID, INTEGER), TEXT, None),
+    _told(
+        "col_description",
+        (OID, INTEGER),
+        TEXT,
+        lambda catalog, oid, number: catalog.described(oid, number, "pg_class"),
+    ),
 )
 
 # ------------------------------------------------------------------ names

@@ -12,6 +12,7 @@ from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC
 from leasehold.model.errors import FeatureNotSupported, NullNotAllowed, UnknownObject
+from leasehold.model.records.requests import LockFence
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
 from leasehold.values.arrays import stored_form
 from leasehold.values.letters import ascii_lower
@@ -50,6 +51,11 @@ class Caller(NamedTuple):
     session_user: str = ""
     first_role: str = ""
     asks_as: AsksAs = AsksAs()
+
+    def fence(self) -> LockFence | None:
+        """Return under which advisory locks the session sends a request. Raises
+        AdvisoryLockLost."""
+        return None if self.node is None else self.node.fence()
 
 
 def _nobodys(name: str, value: str | None, local: bool) -> str:
@@ -164,8 +170,6 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     _told("version", TEXT, lambda _: VERSION),
     _told("pg_backend_pid", INTEGER, lambda caller: caller.process),
     _told("pg_is_in_recovery", BOOLEAN, lambda _: 0),
-    # Nothing takes advisory locks, so none is left to be given back.
-    _told("pg_advisory_unlock_all", Type("void"), lambda _: ""),
     Function("current_setting", (TEXT,), TEXT, _setting, volatility="stable"),
     Function(
         "current_setting", (TEXT, BOOLEAN), TEXT, _setting_or_null, strict=True, volatility="stable"

@@ -1,0 +1,139 @@
+"""A view: a query under a name. It has no rows, entries or states, and so needs no versions and no
+leases: a statement takes it as it is when the statement is planned, and uses the tables behind it
+under the versions that it has of them, as if it had named them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from leasehold.catalog.definitions import quoted
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.element_forms import COLUMN_FORM
+from leasehold.catalog.elements import Column
+
+VIEWS_FROM: Final = 1 << 29
+"""Ids of views, among those of tables."""
+VIEWS_MAX: Final = 1_000
+TEXT_BYTES_MAX: Final = 32 * 1024
+NAMES_MAX: Final = 16
+"""Of one table that are remembered: reads of the past find it by those of then."""
+
+
+class ViewTable(NamedTuple):
+    """A table that a view's text names. `called`: by that name; `names`: those that the table has
+    since, the newest last. `columns`: the columns that it had then, name by element id; `used`: the
+    ids of those that the view rests on."""
+
+    called: str
+    names: tuple[str, ...]
+    table_id: int
+    columns: Mapping[int, str]
+    used: frozenset[int]
+
+
+class View(NamedTuple):
+    """A view. `text` is its query as it was said; `columns` as it shows them, with their places for
+    ids. `views`: the ids of other views that the text names, by the names that they had."""
+
+    table_id: int
+    name: str
+    text: str
+    columns: tuple[Column, ...]
+    tables: tuple[ViewTable, ...]
+    views: Mapping[str, int]
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "text": self.text,
+            "columns": [COLUMN_FORM.to_wire(column) for column in self.columns],
+            "tables": [
+                [t.called, list(t.names), t.table_id, _pairs(t.columns), sorted(t.used)]
+                for t in self.tables
+            ],
+            "views": dict(self.views),
+        }
+
+    @classmethod
+    def from_wire(cls, view_id: int, body: Mapping[str, Any]) -> View:
+        """Raises KeyError and the like for what is no body of one."""
+        columns = tuple(COLUMN_FORM.from_wire(column) for column in body["columns"])
+        tables = tuple(
+            ViewTable(called, tuple(names), table_id, dict(known), frozenset(used))
+            for called, names, table_id, known, used in body["tables"]
+        )
+        return cls(view_id, body["name"], body["text"], columns, tables, dict(body["views"]))
+
+    def rests_on(self, table_id: int, element_id: int = 0) -> bool:
+        """Return whether its query needs a table, or a column of it."""
+        return any(
+            table.table_id == table_id and (not element_id or element_id in table.used)
+            for table in self.tables
+        )
+
+    def with_name(self, table_id: int, name: str) -> View:
+        """Return it knowing one more name of a table."""
+        tables = (
+            t._replace(names=(*(n for n in t.names if n != name), name)[-NAMES_MAX:])
+            if t.table_id == table_id
+            else t
+            for t in self.tables
+        )
+        return self._replace(tables=tuple(tables))
+
+    def definition(self, tables: Mapping[int, Descriptor], views: Mapping[int, View]) -> str:
+        """Return its query, in the words of then: where a table, a column or another view is called
+        otherwise since, queries before it give those the names that it knows."""
+        renamed = [
+            _known_as(t.called, _columns(t, tables[t.table_id]), tables[t.table_id].name)
+            for t in self.tables
+            if t.table_id in tables and _is_renamed(t, tables[t.table_id])
+        ]
+        renamed += [
+            _known_as(called, "*", views[view_id].name)
+            for called, view_id in self.views.items()
+            if view_id in views and views[view_id].name != called
+        ]
+        if not renamed:
+            return self.text
+        return (
+            f"WITH {', '.join(renamed)} SELECT * FROM"  # noqa: S608 - shown, and never run
+            f" ({self.text}) AS {quoted(self.name)}"
+        )
+
+    @property
+    def relation(self) -> Descriptor:
+        """Return it in the form of a table, for who tells of relations."""
+        return Descriptor(self.table_id, self.name, 1, self.columns, ())
+
+
+def is_view_id(table_id: int) -> bool:
+    return bool(table_id & VIEWS_FROM) and table_id < 2 * VIEWS_FROM
+
+
+def _known_as(called: str, columns: str, name: str) -> str:
+    """Return a query before another one, for which a relation is called as it was."""
+    query = f"SELECT {columns} FROM public.{quoted(name)}"  # noqa: S608 - shown, and never run
+    return f"{quoted(called)} AS ({query})"
+
+
+def _pairs(names: Mapping[int, str]) -> list[list[Any]]:
+    return [[number, name] for number, name in names.items()]
+
+
+def _is_renamed(table: ViewTable, now: Descriptor) -> bool:
+    by_id = {column.element_id: name for name, column in now.by_name.items()}
+    return now.name != table.called or any(
+        by_id.get(element, name) != name for element, name in table.columns.items()
+    )
+
+
+def _columns(table: ViewTable, now: Descriptor) -> str:
+    by_id = {column.element_id: name for name, column in now.by_name.items()}
+    return ", ".join(
+        quoted(by_id[element]) + (f" AS {quoted(name)}" if by_id[element] != name else "")
+        for element, name in table.columns.items()
+        if element in by_id
+    )

@@ -1,0 +1,123 @@
+"""Views in FROM: their queries in the place of their names, in which names mean what they meant
+when the view was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.view import View, ViewTable
+from leasehold.model.errors import Refused, TooComplex, UnknownTable
+from leasehold.sql.binding.bound_tree import BoundQuery
+from leasehold.sql.syntax import tree
+from leasehold.sql.syntax.positions import with_position
+from leasehold.sql.syntax.reading import read_statement
+
+if TYPE_CHECKING:
+    from leasehold.sql.binding.queries import Binder
+
+FindView: TypeAlias = Callable[[str], View | None]
+DEEP_MAX: Final = 32
+"""Views that stand in each other."""
+_TEXTS_KEPT_MAX: Final = 256
+
+
+def no_views(name: str) -> None:
+    """Return None: there is no view."""
+    return
+
+
+class Views:
+    """The views of one statement. `used`: those that it names, by that name, and those that are
+    within them; `named_tables` and `named_views` are what it names itself. While the query of one
+    is bound, `within` is that one."""
+
+    def __init__(self, binder: Binder, find: FindView) -> None:
+        self._binder, self._find = binder, find
+        self.used: dict[str, View] = {}
+        self.named_tables: dict[str, Descriptor] = {}
+        self.named_views: dict[str, View] = {}
+        self._around: list[View] = []
+
+    @property
+    def within(self) -> View | None:
+        return self._around[-1] if self._around else None
+
+    def find(self, name: str) -> View | None:
+        """Return the view that a name means here, None where it means none."""
+        around = self.within
+        if around is not None:
+            number = around.views.get(name)
+            if number is None:
+                return None
+            known = (view for view in self.used.values() if view.table_id == number)
+            return next(known, None) or self._look_up(name, number)
+        found = self._look_up(name, 0)
+        if found is not None:
+            self.named_views[name] = found
+        return found
+
+    def _look_up(self, name: str, number: int) -> View | None:
+        found = self._find(name)
+        if found is None or (number and found.table_id != number):
+            return None
+        self.used[name] = found
+        return found
+
+    def table(self, name: str, at: int) -> tuple[Descriptor, ViewTable | None]:
+        """Return the table that a name means here; within a view with what that knows of it. Raises
+        UnknownTable."""
+        around = self.within
+        if around is None:
+            named = self.named_tables[name] = self._binder.descriptor(name, at)
+            return named, None
+        known = next((table for table in around.tables if table.called == name), None)
+        missing: Refused = UnknownTable(
+            f"relation {name!r} of view {around.name!r} does not exist", table=name, position=at
+        )
+        for each in () if known is None else known.names[::-1]:
+            try:
+                found = self._binder.descriptor(each, at)
+            except UnknownTable as error:
+                missing = error
+                continue
+            # Under another primary key it is another table with the same columns.
+            if known is not None and (found.table_id == known.table_id or found.former):
+                return found, known
+        raise missing
+
+    def bind(self, view: View, at: int) -> BoundQuery:
+        """Return the query of a view, with its columns' names. Raises what it raises, at the place
+        where the view is named."""
+        if len(self._around) >= DEEP_MAX:
+            raise TooComplex(f"views stand in each other more than {DEEP_MAX} deep", position=at)
+        try:
+            with self._inside(view):
+                query = self._binder.bind_query(read_query(view.text), None)
+        except Refused as error:
+            raise with_position(error, at, f"in view {view.name!r}: ") from error
+        columns = zip(query.columns, view.columns, strict=False)
+        return replace(query, columns=tuple(replace(c, name=of.name) for c, of in columns))
+
+    @contextmanager
+    def _inside(self, view: View) -> Iterator[None]:
+        needs = self._binder.needs
+        before, needs.view = needs.view, view.table_id
+        self._around.append(view)
+        try:
+            yield
+        finally:
+            self._around.pop()
+            needs.view = before
+
+
+@lru_cache(_TEXTS_KEPT_MAX)
+def read_query(text: str) -> tree.Query:
+    """Return the tree of a view's query. Raises what reading a statement raises."""
+    statement, _ = read_statement(text)
+    assert isinstance(statement, tree.Query), "looked at when it was made"
+    return statement
