@@ -13,7 +13,7 @@ from leasehold.model.budget import Budget, size_of
 from leasehold.model.errors import FeatureNotSupported, MalformedRequest
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
-from leasehold.model.records.requests import Operation
+from leasehold.model.records.requests import Expression, Operation
 from leasehold.replica.reads import Reads
 from leasehold.replica.row_values import image_of
 from leasehold.replica.rows_seen import RowName
@@ -47,6 +47,34 @@ class Mark(NamedTuple):
     emptied: Mapping[int, Descriptor]
     restarted: Mapping[int, LocalSequence]
     schema: BlockSchema
+
+
+class RowChange(NamedTuple):
+    """How a row that was written follows a change of its table: columns that go, that are called
+    otherwise now, and that come, with their values."""
+
+    gone: frozenset[str]
+    renamed: Mapping[str, str]
+    new: Mapping[str, Any]
+
+    def of(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the row as it is after the change."""
+        kept = {name: value for name, value in row.items() if name not in self.gone}
+        return {**self.of_given(kept), **self.new}
+
+    def of_given(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what an operation gives by the names that columns have after the change."""
+        return {self.renamed.get(name, name): value for name, value in values.items()}
+
+
+def _gives(operation: Operation, columns: frozenset[str]) -> bool:
+    """Say whether an operation gives a value of one of these columns, or may compute with it. ⚠ Who
+    reads by the version before would be shown another value of it than was committed."""
+    if not columns:
+        return False
+    values = operation.values
+    computes = any(isinstance(value, Expression) for value in values.values())
+    return computes or not columns.isdisjoint(values)
 
 
 class PendingChanges:
@@ -138,7 +166,7 @@ class PendingChanges:
     def change(self, schema: BlockSchema) -> None:
         """Let the tables be as `schema` says from here on, which goes out with the rows. Raises
         FeatureNotSupported where rows that were written would have to follow."""
-        added = self._check_follow(schema)
+        followed = self._check_follow(schema)
         before = self.schema.made
         for name, table in schema.made.items():
             same = name in before and before[name].columns == table.columns
@@ -148,11 +176,21 @@ class PendingChanges:
                     " of it: change the table first",
                     table=name,
                 )
-        for table_id, values in added:
-            for row_name in [each for each in self.rows if each[0] == table_id] if values else ():
+        for table_id, change in followed:
+            own = [each for each in self.rows if each[0] == table_id] if any(change) else ()
+            for row_name in own:
                 row = self.rows[row_name]
                 if row is not None:
-                    self.put(row_name, {**row, **values})
+                    self.put(row_name, change.of(row))
+            if change.renamed:
+                names = {schema.shown[table_id].name, schema.shown[table_id].table.name}
+                # Another list: a savepoint may keep this one.
+                self.operations = [
+                    each._replace(values=change.of_given(each.values))
+                    if each.table in names
+                    else each
+                    for each in self.operations
+                ]
         gone = self.schema.gone_with(schema)
         self._forget(gone)
         self.emptied = {k: t for k, t in self.emptied.items() if t not in gone}
@@ -167,19 +205,11 @@ class PendingChanges:
         gone = {*schema.dropped, *(each.name for each in shown)} - changed.keys()
         self._reads.use_schema(schema.made, gone, changed)
 
-    def _check_follow(self, schema: BlockSchema) -> list[tuple[int, dict[str, Any]]]:
-        """Return the columns that `schema` adds to tables of which there are own rows, with their
-        values. Raises FeatureNotSupported where the rows can't follow."""
+    def _check_follow(self, schema: BlockSchema) -> list[tuple[int, RowChange]]:
+        """Return how `schema` changes own rows of tables that were there. Raises
+        FeatureNotSupported where the rows can't follow."""
         own = {table_id for table_id, _ in self.rows}
-        for table_id, _ in sorted(schema.looked_at - self.schema.looked_at):
-            if table_id in own or table_id in self.emptied:
-                raise FeatureNotSupported(
-                    "rows that are there are looked through for this change, before those that"
-                    f" this very transaction has written of table {self._known[table_id].name!r}"
-                    " are committed",
-                    hint="COMMIT the rows first, then change the table.",
-                )
-        added = []
+        followed = []
         for table_id, shown in schema.shown.items():
             if table_id in self.emptied:
                 raise FeatureNotSupported(
@@ -187,22 +217,31 @@ class PendingChanges:
                     table=shown.name,
                 )
             if table_id in own:
-                added.append((table_id, self._columns_added(shown, self._known[table_id])))
-        return added
+                followed.append((table_id, self._follow(shown, self._known[table_id])))
+        return followed
 
-    def _columns_added(self, shown: Shown, before: Descriptor) -> dict[str, Any]:
+    def _follow(self, shown: Shown, before: Descriptor) -> RowChange:
+        """Return how own rows of a table become what they are after a change of it."""
         there = {c.element_id: c for c in before.by_name.values()}
         after = {c.element_id: c for c in shown.table.by_name.values()}
-        kept = [(c.name, c.type) for e, c in after.items() if e in there]
-        if shown.closed or kept != [(c.name, c.type) for c in there.values()]:
+        kept = [c.type for e, c in after.items() if e in there]
+        gone = frozenset(c.name for e, c in there.items() if e not in after)
+        names = {before.name, shown.name, shown.table.name}
+        if (
+            shown.closed
+            or kept != [c.type for e, c in there.items() if e in after]
+            or any(_gives(each, gone) for each in self.operations if each.table in names)
+        ):
             raise FeatureNotSupported(
                 f"columns of table {before.name!r} change after this very transaction has written"
                 " rows of it: change the table first",
                 table=before.name,
             )
         ahead = shown.table.ahead
-        new = {e: c for e, c in after.items() if e not in there}
-        return {c.name: from_storage(c.type, ahead[e]) for e, c in new.items()}
+        new = {c.name: from_storage(c.type, ahead[e]) for e, c in after.items() if e not in there}
+        renamed = {there[e].name: c.name for e, c in after.items() if e in there}
+        changed = {old: name for old, name in renamed.items() if old != name}
+        return RowChange(gone, changed, new)
 
     def empty(self, tables: Sequence[Descriptor]) -> None:
         """Let all rows of these tables go at COMMIT, before any that is written from here on.
@@ -281,6 +320,10 @@ class PendingChanges:
         some of which it has taken back all."""
         made = (table.table_id for table in self.schema.made.values())
         return frozenset((*self._written, *made, *self.schema.shown))
+
+    def find_table(self, table_id: int) -> Descriptor:
+        """Return a table that it has written, made or changed, as it sees its rows."""
+        return self._known[table_id]
 
     @property
     def _known(self) -> dict[int, Descriptor]:

@@ -343,6 +343,7 @@ class WriteSet:
             on_conflict=OnConflict.FAIL,
             time_zones=zones,
             held=True,
+            demands=pending.schema.demands,
         )
 
     def request_of_rows(self, request_id: bytes, releases: bytes, job: Job) -> ChangeRequest:

@@ -64,6 +64,8 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
         fields["held"] = True
     if request.releases:
         fields["releases"] = request.releases
+    if request.demands:
+        fields["demands"] = [list(column) for column in request.demands]
     return pack_fields(fields)
 
 

@@ -131,7 +131,11 @@ class SchemaChanges:
                 hint="Send the change outside of BEGIN, or when all processes are of this release.",
             )
         script = StatementBatch.on(
-            self._catalog, actor=actor, in_place=in_place, whole=request.held
+            self._catalog,
+            actor=actor,
+            in_place=in_place,
+            whole=request.held,
+            demands=request.demands,
         )
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)

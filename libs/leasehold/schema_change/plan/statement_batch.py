@@ -33,6 +33,7 @@ from leasehold.catalog.sequence_ownership import (
 )
 from leasehold.catalog.states import State
 from leasehold.model.errors import FeatureNotSupported, TableBusy, UnknownTable
+from leasehold.model.ids import is_sequence_id
 from leasehold.model.records.log import (
     CatalogWrite,
     DescriptorWrite,
@@ -54,11 +55,14 @@ from leasehold.schema_change.plan.drops import (
 )
 from leasehold.schema_change.plan.joined_jobs import (
     check_versions,
+    demand_filled,
+    find_set_not_null,
     is_joinable,
     join_plans,
     table_after,
 )
 from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.referred_elements import leaves_referred, new_foreign_keys
 from leasehold.schema_change.plan.results import (
     CreateTablePlan,
     JobPlan,
@@ -90,7 +94,10 @@ class StatementBatch:
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
     their new bounds. `in_place`: see `plan`. `whole`: they are of a transaction, whose changes of
-    tables that were there are one job with what it makes and drops (`transaction_job.py`)."""
+    tables that were there are one job with what it makes and drops (`transaction_job.py`).
+    `written`: tables of which the transaction has written rows before the next statement;
+    `demands`: columns, (table id, element id), that it sets NOT NULL behind such rows: the master
+    makes sure of them when it commits the rows."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -106,6 +113,8 @@ class StatementBatch:
     in_place: bool = True
     whole: bool = False
     _drop_plans: list[JobPlan] = field(default_factory=list)
+    written: frozenset[int] = frozenset()
+    demands: frozenset[tuple[int, int]] = frozenset()
 
     @classmethod
     def on(
@@ -116,11 +125,13 @@ class StatementBatch:
         actor: int = BOOTSTRAP_ROLE,
         in_place: bool = True,
         whole: bool = False,
+        demands: Iterable[tuple[int, int]] = (),
     ) -> StatementBatch:
         """Return one of statements that `actor` says."""
         ahead = CatalogAhead.of(catalog, provisional=provisional)
         made = cls(ahead, actor=actor, _recorded=catalog.access, in_place=in_place)
         made.whole = whole
+        made.demands = frozenset(demands)
         return made
 
     def copy(self) -> StatementBatch:
@@ -139,6 +150,8 @@ class StatementBatch:
             self.in_place,
             self.whole,
             list(self._drop_plans),
+            self.written,
+            self.demands,
         )
 
     @property
@@ -362,8 +375,11 @@ class StatementBatch:
         self._refuse_shared(planned.job, earlier)
         own = [edit for step in planned.job.steps for edit in step.edits]
         self._check_beside_jobs((), [e for e in own if not e.table_id], planned.job.table_id)
-        if earlier is not None:
-            joined = join_plans(earlier, planned, with_rows=self.whole)
+        demanded = self._find_demands(planned)
+        if earlier is None:
+            planned = demand_filled(planned, demanded)
+        else:
+            joined = join_plans(earlier, planned, demanded, with_rows=self.whole)
             if joined is None:
                 del self.plans[planned.job.table_id]
                 self.catalog.forget_job(earlier.job.job_id)
@@ -375,6 +391,14 @@ class StatementBatch:
         self.catalog.put_job(job)
         return job.job_id
 
+    def _find_demands(self, planned: JobPlan) -> frozenset[int]:
+        """Return the columns of a table that rows of this transaction are to have filled, and note
+        those that a statement behind such rows sets NOT NULL."""
+        table_id = planned.job.table_id
+        if table_id in self.written:
+            self.demands |= {(table_id, element) for element in find_set_not_null(planned)}
+        return frozenset(element for table, element in self.demands if table == table_id)
+
     def _refuse_shared(self, job: Job, own: JobPlan | None = None) -> None:
         """Refuse a job of tables that another one of this request changes (D9), or needs as they
         are; `own`: the one that it joins."""
@@ -384,8 +408,19 @@ class StatementBatch:
             shared = {*planned.job.tables} & {*job.tables}
             if shared or not {*planned.job.needs}.isdisjoint(job.tables):
                 raise self._already_changed(planned.job)
-            if {*planned.job.tables} & {*job.needs} and not _only_adds(planned):
+            if {*planned.job.tables} & {*job.needs} and not self._leaves(planned, job):
                 raise self._already_changed(planned.job)
+
+    def _leaves(self, planned: JobPlan, job: Job) -> bool:
+        """Say whether what a job needs in the table of another one is left as it is. Both are one
+        in a transaction; else the one may come after the other."""
+        if _only_adds(planned):
+            return True
+        table_id = planned.job.table_id
+        if not self.whole or is_sequence_id(table_id):
+            return False
+        there = self.catalog.newest(table_id)
+        return leaves_referred(there, planned, new_foreign_keys(job))
 
     def _check_beside_jobs(
         self, made: Iterable[Descriptor], edits: Iterable[Edit], table_id: int = 0
@@ -410,7 +445,9 @@ class StatementBatch:
                 index = key.parent_index
                 if index and all(index != each.element_id for each in there.indexes):
                     raise self._too_early(planned.job, "makes unique what is referred to")
-                if not _only_adds(planned) and number != table_id:
+                if number == table_id or _only_adds(planned):
+                    continue
+                if not (self.whole and leaves_referred(there, planned, [key])):
                     raise self._already_changed(planned.job)
 
     def _too_early(self, job: Job, what: str) -> FeatureNotSupported:

@@ -1,0 +1,146 @@
+"""One path in the place of two, where statements of one request change an element again: what the
+later one says counts, and an element that goes does not change before.
+
+Such a request is one job, so nobody sees what stands between two of its statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index
+from leasehold.schema_change.plan.results import JobPlan
+from leasehold.schema_change.steps.element_paths import (
+    UNCHANGED,
+    ElementPath,
+    Stage,
+    drop_check,
+    drop_column,
+    drop_index,
+    find_hiding_stage,
+    rename,
+)
+
+_DEFAULT: Final = frozenset(
+    ("default", "default_expression", "moment", "moment_zone", "numbering", "owns")
+)
+_NULLABLE: Final = frozenset(("nullable", "not_null_enforced"))
+_NAME: Final = frozenset(("name", "alias"))
+_WORDING: Final = (
+    frozenset(("expression",)),
+    frozenset(("expressions", "predicate")),
+    frozenset(("derived",)),
+)
+
+
+def join_repeated(first: JobPlan, more: JobPlan) -> tuple[JobPlan, JobPlan]:
+    """Return both plans, of one table, with what the later one changes again said in it alone, as
+    far as that can be."""
+    left, added = [*first.paths], []
+    before = {find_place(path): path.element for path in reversed(first.paths) if not path.new}
+    for path in more.paths:
+        place = find_place(path)
+        if place in before:  # all paths of an element begin with it as it stands
+            path = replace(path, element=before[place])
+        earlier = [each for each in left if find_place(each) == place]
+        superseded, made = _supersede(earlier, path)
+        left = [each for each in left if not any(each is other for other in superseded)]
+        added += made
+    return replace(first, paths=tuple(left)), replace(more, paths=tuple(added))
+
+
+def find_place(path: ElementPath) -> tuple[int, object, int]:
+    """Return which element of which table a path is of."""
+    return (path.table_id, *path.name)
+
+
+def takes_away(path: ElementPath) -> bool:
+    """Say whether the element is gone at the end of a path."""
+    return any(stage.change is None for stage in stages_of(path))
+
+
+def fields_of(path: ElementPath) -> frozenset[str]:
+    """Return the fields that a path changes."""
+    return frozenset(name for stage in stages_of(path) for name in stage.change or ())
+
+
+def stages_of(path: ElementPath) -> tuple[Stage, ...]:
+    """Return all stages of a path."""
+    return (*path.before_commit, *path.after_commit)
+
+
+def _supersede(
+    earlier: Sequence[ElementPath], path: ElementPath
+) -> tuple[Sequence[ElementPath], Sequence[ElementPath]]:
+    """Return which of the earlier paths of an element end, and what stands for them and `path`."""
+    unchanged: tuple[Sequence[ElementPath], Sequence[ElementPath]] = (), (path,)
+    if not earlier or any(each.new or takes_away(each) for each in earlier):
+        return unchanged
+    before = earlier[0].element
+    if takes_away(path):
+        gone = _drop(before, path)
+        return unchanged if gone is None else (earlier, (gone,))
+    fields = fields_of(path)
+    again = [each for each in earlier if fields_of(each) & fields]
+    if len(again) != 1:
+        return unchanged
+    (other,) = again
+    both = fields | fields_of(other)
+    if both == _NULLABLE and other.before_commit != path.before_commit:
+        return again, ()  # set and dropped, or dropped and set: it stays as it is
+    if other.before_commit or path.before_commit:
+        return unchanged
+    if both <= _NAME and not isinstance(before, Descriptor):
+        return again, _rename(before, path)
+    if both <= _DEFAULT or both in _WORDING:
+        return again, _change_once(before, other, path)
+    return unchanged
+
+
+def _drop(before: object, path: ElementPath) -> ElementPath | None:
+    """Return the path of an element that goes, as it was before the request."""
+    match before:
+        case Column():
+            made = drop_column(before, waits=find_hiding_stage(path))
+        case Index():
+            made = drop_index(before, waits=_count_waits(path))
+        case Check() | ForeignKey():
+            made = drop_check(before)
+        case _:
+            return None
+    return replace(made, table_id=path.table_id)
+
+
+def _rename(before: Column | Index | Check | ForeignKey, path: ElementPath) -> list[ElementPath]:
+    (said,) = [
+        stage.change["name"] for stage in path.after_commit if "name" in (stage.change or {})
+    ]
+    return [] if said == before.name else [replace(rename(before, said), table_id=path.table_id)]
+
+
+def _change_once(before: object, other: ElementPath, path: ElementPath) -> list[ElementPath]:
+    """Return the one change of an element's fields that two come to."""
+    change = {
+        name: value
+        for each in (other, path)
+        for stage in each.after_commit
+        for name, value in (stage.change or {}).items()
+    }
+    if all(getattr(before, name) == value for name, value in change.items()):
+        return []
+    waits = max(map(_count_waits, (other, path)))
+    return [
+        replace(
+            other,
+            after_commit=(*(UNCHANGED,) * waits, Stage(change)),
+            irreversible_from=min(other.irreversible_from, path.irreversible_from),
+        )
+    ]
+
+
+def _count_waits(path: ElementPath) -> int:
+    """Return how many stages after the commit change nothing yet."""
+    return next(n for n, stage in enumerate(path.after_commit) if stage != UNCHANGED)
