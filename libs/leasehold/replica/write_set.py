@@ -23,6 +23,7 @@ from leasehold.model.records.requests import (
     OperationKind,
     ReadRange,
 )
+from leasehold.replica.joined_writes import join_writes
 from leasehold.replica.pending_changes import PendingChanges
 from leasehold.replica.reads import Reads, key_in
 from leasehold.replica.row_values import decided, image_of, inserted_row, named, with_generated
@@ -364,7 +365,11 @@ class WriteSet:
                 return operation
             return operation._replace(table=name, schema_version=job.versions[number])
 
-        operations = tuple(map(under, request.operations))
+        keys = {
+            each.table.name: frozenset(column.name for column in each.table.key_columns)
+            for each in schema.shown.values()
+        }
+        operations = tuple(join_writes(map(under, request.operations), keys))
         zones = schema.request_texts(late=True)[1]
         return request._replace(operations=operations, releases=releases, time_zones=zones)
 

@@ -62,6 +62,7 @@ from leasehold.schema_change.plan.joined_jobs import (
     table_after,
 )
 from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.primary_key import give_key, read_key_change
 from leasehold.schema_change.plan.referred_elements import leaves_referred, new_foreign_keys
 from leasehold.schema_change.plan.results import (
     CreateTablePlan,
@@ -75,6 +76,7 @@ from leasehold.schema_change.plan.role_changes import change_access
 from leasehold.schema_change.plan.transaction_job import join_tables, refuse_in_transaction
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
+    AlterTable,
     Change,
     CreateSequence,
     DropSequence,
@@ -258,6 +260,8 @@ class StatementBatch:
             if owning is None or "table" not in answered:
                 return answered  # nobody is to own it, or it was there
             return {**answered, **self.take(owning, sql, request_id, context, rows_about)}
+        if isinstance(change, AlterTable) and (keyed := self._key_new_table(change, ahead)):
+            return keyed
         try:
             planned = plan(
                 change,
@@ -300,7 +304,7 @@ class StatementBatch:
                 answer = {"truncated": tuple(table.name for table in tables)}
             case JobPlan(job) if isinstance(change, DropTable | DropSequence) and find_drops(job):
                 self._forget_alterations(job)
-                self._refuse_shared(job)
+                self._refuse_shared(planned)
                 self._drop_plans += [planned] if job.table_id not in self.made else []
                 own = tuple(list_own_sequences(self.catalog.newest(job.table_id)))
                 answer = self._drop(job, rows_about)
@@ -319,7 +323,7 @@ class StatementBatch:
                 answer = {"table": job.table_id}
             case JobPlan(job) if find_drops(job) and not self._joins_table(job):
                 self._drop_plans.append(planned)
-                self._refuse_shared(job)
+                self._refuse_shared(planned)
                 answer = {"job": self._add_drop(self._count_rows(job, rows_about))}
             case JobPlan(job):
                 self._refuse_name_that_goes(job)
@@ -334,6 +338,21 @@ class StatementBatch:
         if len(planned.notices) > 1:
             answer["notices"] = planned.notices
         return answer
+
+    def _key_new_table(self, change: AlterTable, catalog: Catalog) -> Answer | None:
+        """Give a table of this request the primary key that a statement of its own says; None: it
+        says something else."""
+        named = (t for t in self.made.values() if t.name == change.table and t.sequence is None)
+        table = next(named, None)
+        if table is None or not table.hidden_key:
+            return None
+        asked = read_key_change(table, change.actions)
+        if asked is None or asked.key is None:
+            return None
+        made = give_key(table, asked.key, catalog)
+        self._check_beside_jobs((made,), ())
+        self._make(made)
+        return {"table": made.table_id}
 
     def _refuse_beside(self, planned: JobPlan) -> None:
         """A job that is done at once may have no part in tables that are not this request's
@@ -372,7 +391,7 @@ class StatementBatch:
         if self.whole:
             refuse_in_transaction(planned)
         earlier = self.plans.get(planned.job.table_id)
-        self._refuse_shared(planned.job, earlier)
+        self._refuse_shared(planned, earlier)
         own = [edit for step in planned.job.steps for edit in step.edits]
         self._check_beside_jobs((), [e for e in own if not e.table_id], planned.job.table_id)
         demanded = self._find_demands(planned)
@@ -399,14 +418,17 @@ class StatementBatch:
             self.demands |= {(table_id, element) for element in find_set_not_null(planned)}
         return frozenset(element for table, element in self.demands if table == table_id)
 
-    def _refuse_shared(self, job: Job, own: JobPlan | None = None) -> None:
+    def _refuse_shared(self, asked: JobPlan, own: JobPlan | None = None) -> None:
         """Refuse a job of tables that another one of this request changes (D9), or needs as they
         are; `own`: the one that it joins."""
+        job = asked.job
         for planned in self.plans.values():
             if planned is own:
                 continue
-            shared = {*planned.job.tables} & {*job.tables}
-            if shared or not {*planned.job.needs}.isdisjoint(job.tables):
+            needed = {*planned.job.needs} & {*job.tables}
+            if {*planned.job.tables} & {*job.tables}:
+                raise self._already_changed(planned.job)
+            if needed and not (self.whole and self._leaves(asked, planned.job)):
                 raise self._already_changed(planned.job)
             if {*planned.job.tables} & {*job.needs} and not self._leaves(planned, job):
                 raise self._already_changed(planned.job)
