@@ -13,13 +13,15 @@ from leasehold.model.budget import Budget, size_of
 from leasehold.model.errors import FeatureNotSupported, MalformedRequest
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
-from leasehold.model.records.requests import Expression, Operation
+from leasehold.model.records.requests import Expression, Operation, OperationKind
 from leasehold.replica.reads import Reads
 from leasehold.replica.row_values import image_of
 from leasehold.replica.rows_seen import RowName
 from leasehold.replica.schema_in_transaction import BlockSchema, Shown
 from leasehold.replica.sequences.session_values import LocalSequence
+from leasehold.rows.defaults import default_of_old_rows
 from leasehold.values.storage import from_storage
+from leasehold.values.types import Type, holds_all_of
 
 OPERATIONS_MAX: Final = 250_000
 """As many as a request takes; what they may come to in bytes is found out when it is packed."""
@@ -51,11 +53,20 @@ class Mark(NamedTuple):
 
 class RowChange(NamedTuple):
     """How a row that was written follows a change of its table: columns that go, that are called
-    otherwise now, and that come, with their values."""
+    otherwise now, and that come, with their values. `names`: of the table, up to now; `made`: that
+    of one which the transaction makes, "" = of one that was there."""
 
     gone: frozenset[str]
     renamed: Mapping[str, str]
     new: Mapping[str, Any]
+    names: frozenset[str]
+    made: str = ""
+
+    @property
+    def does_something(self) -> bool:
+        """Whether rows or operations are told otherwise."""
+        called = bool(self.made) and self.names != {self.made}
+        return bool(self.gone or self.renamed or self.new or called)
 
     def of(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the row as it is after the change."""
@@ -65,6 +76,31 @@ class RowChange(NamedTuple):
     def of_given(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return what an operation gives by the names that columns have after the change."""
         return {self.renamed.get(name, name): value for name, value in values.items()}
+
+    def of_operation(self, operation: Operation) -> Operation:
+        """Return an operation as it is said after the change. Of a table that was there the master
+        knows what rows have in a new column."""
+        values = self.of_given(
+            {name: value for name, value in operation.values.items() if name not in self.gone}
+        )
+        if not self.made:
+            return operation._replace(values=values)
+        if operation.kind is OperationKind.INSERT:
+            values |= self.new
+        return operation._replace(table=self.made, values=values)
+
+
+def _cannot_follow(table: Descriptor) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f"columns of table {table.name!r} change after this very transaction has written rows of"
+        " it: change the table first",
+        table=table.name,
+    )
+
+
+def _is_changed(before: Type, after: Type) -> bool:
+    """Say whether values of a column are others under the type that it gets."""
+    return before != after and not holds_all_of(after, before)
 
 
 def _gives(operation: Operation, columns: frozenset[str]) -> bool:
@@ -166,29 +202,19 @@ class PendingChanges:
     def change(self, schema: BlockSchema) -> None:
         """Let the tables be as `schema` says from here on, which goes out with the rows. Raises
         FeatureNotSupported where rows that were written would have to follow."""
-        followed = self._check_follow(schema)
-        before = self.schema.made
-        for name, table in schema.made.items():
-            same = name in before and before[name].columns == table.columns
-            if not same and any(table_id == table.table_id for table_id, _ in self.rows):
-                raise FeatureNotSupported(
-                    f"columns of table {name!r} change after this very transaction has written rows"
-                    " of it: change the table first",
-                    table=name,
-                )
+        followed = [*self._check_follow(schema), *self._check_follow_made(schema)]
         for table_id, change in followed:
-            own = [each for each in self.rows if each[0] == table_id] if any(change) else ()
+            own = (
+                [each for each in self.rows if each[0] == table_id] if change.does_something else ()
+            )
             for row_name in own:
                 row = self.rows[row_name]
                 if row is not None:
                     self.put(row_name, change.of(row))
-            if change.renamed:
-                names = {schema.shown[table_id].name, schema.shown[table_id].table.name}
+            if change.does_something:
                 # Another list: a savepoint may keep this one.
                 self.operations = [
-                    each._replace(values=change.of_given(each.values))
-                    if each.table in names
-                    else each
+                    change.of_operation(each) if each.table in change.names else each
                     for each in self.operations
                 ]
         gone = self.schema.gone_with(schema)
@@ -220,6 +246,41 @@ class PendingChanges:
                 followed.append((table_id, self._follow(shown, self._known[table_id])))
         return followed
 
+    def _check_follow_made(self, schema: BlockSchema) -> list[tuple[int, RowChange]]:
+        """Return how `schema` changes own rows of tables that it makes. Raises FeatureNotSupported
+        where the rows can't follow."""
+        own = {table_id for table_id, _ in self.rows}
+        before = {table.table_id: table for table in self.schema.made.values()}
+        return [
+            (table.table_id, self._follow_made(before[table.table_id], table))
+            for table in schema.made.values()
+            if table.table_id in own and table.table_id in before
+        ]
+
+    def _follow_made(self, before: Descriptor, table: Descriptor) -> RowChange:
+        there = {c.element_id: c for c in before.columns}
+        after = {c.element_id: c for c in table.columns}
+        new = [c for e, c in after.items() if e not in there]
+        computes = any(
+            isinstance(value, Expression)
+            for each in self.operations
+            if each.table == before.name
+            for value in each.values.values()
+        )
+        if (
+            before.primary_key != table.primary_key
+            or any(_is_changed(c.type, after[e].type) for e, c in there.items() if e in after)
+            or any(c.generated or (c.has_default and default_of_old_rows(c) is None) for c in new)
+            or any(c.ordinal for c in new)  # it has another type, and other values
+            or (computes and before.columns != table.columns)
+        ):
+            raise _cannot_follow(before)
+        gone = frozenset(c.name for e, c in there.items() if e not in after)
+        renamed = {c.name: after[e].name for e, c in there.items() if e in after}
+        changed = {old: name for old, name in renamed.items() if old != name}
+        values = {c.name: from_storage(c.type, default_of_old_rows(c)) for c in new}
+        return RowChange(gone, changed, values, frozenset((before.name,)), table.name)
+
     def _follow(self, shown: Shown, before: Descriptor) -> RowChange:
         """Return how own rows of a table become what they are after a change of it."""
         there = {c.element_id: c for c in before.by_name.values()}
@@ -232,16 +293,12 @@ class PendingChanges:
             or kept != [c.type for e, c in there.items() if e in after]
             or any(_gives(each, gone) for each in self.operations if each.table in names)
         ):
-            raise FeatureNotSupported(
-                f"columns of table {before.name!r} change after this very transaction has written"
-                " rows of it: change the table first",
-                table=before.name,
-            )
+            raise _cannot_follow(before)
         ahead = shown.table.ahead
         new = {c.name: from_storage(c.type, ahead[e]) for e, c in after.items() if e not in there}
         renamed = {there[e].name: c.name for e, c in after.items() if e in there}
         changed = {old: name for old, name in renamed.items() if old != name}
-        return RowChange(gone, changed, new)
+        return RowChange(gone, changed, new, frozenset(names))
 
     def empty(self, tables: Sequence[Descriptor]) -> None:
         """Let all rows of these tables go at COMMIT, before any that is written from here on.
