@@ -122,8 +122,8 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], str, list[Any]]]] = {
             "alter table item alter price drop not null",
         ),
         (
-            "select is_nullable from information_schema.columns where column_name in ('note', 'price')"
-            " order by 1"
+            "select is_nullable from information_schema.columns"
+            " where column_name in ('note', 'price') order by 1"
         ),
         [("NO",), ("YES",)],
     ),
@@ -183,6 +183,21 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], str, list[Any]]]] = {
         ),
         "select * from parcel order by id",
         [(1, 1), (2, 2)],
+    ),
+    "another type, and NULLs, and a default": (
+        (
+            "alter table item alter price type int using round(price)::int",
+            "alter table item alter price set default 4",
+            "alter table item alter price set not null",
+            "alter table shop alter note type varchar(9)",
+            "alter table shop alter note drop not null",
+            "alter table shop alter note drop default",
+        ),
+        (
+            "select column_name, data_type, is_nullable, column_default from"
+            " information_schema.columns where column_name in ('price', 'note') order by 1"
+        ),
+        [("note", "character varying", "YES", None), ("price", "integer", "NO", "4")],
     ),
     "add, and take back": (
         ("alter table shop add c int", "alter table shop drop column c"),

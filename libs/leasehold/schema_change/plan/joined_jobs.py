@@ -22,8 +22,10 @@ from leasehold.rows.generated import derive
 from leasehold.rows.index_entries import exact_entry
 from leasehold.schema_change.plan.renamed_columns import Renamed, find_renamed, name_as_before
 from leasehold.schema_change.plan.repeated_changes import (
+    changes_default,
     fields_of,
     find_place,
+    gives_type,
     join_repeated,
     takes_away,
 )
@@ -210,7 +212,7 @@ def _refuse_crossing(first: JobPlan, more: JobPlan) -> None:
     """Refuse a statement that changes what an earlier one of the request is changing already, but
     for other fields of it."""
     before = {find_place(path): path for path in first.paths}
-    retyped = {path.name[1] for path in first.paths if _retypes(path)}
+    retyped = {path.name[1] for path in first.paths if gives_type(path)}
     going = {
         path.element.name
         for path in first.paths
@@ -221,7 +223,8 @@ def _refuse_crossing(first: JobPlan, more: JobPlan) -> None:
     for path in more.paths:
         element = path.element
         sources = getattr(getattr(element, "derived", None), "sources", ())
-        if not retyped.isdisjoint((path.name[1], *path.over, *sources)):
+        over = (path.name[1], *path.over, *sources)
+        if not changes_default(path) and not retyped.isdisjoint(over):
             raise _refusal(more, "of which a column gets another type by an earlier one")
         other = before.get(find_place(path))
         if other is not None and not _can_share(other, path):
@@ -232,13 +235,6 @@ def _refuse_crossing(first: JobPlan, more: JobPlan) -> None:
 
 def _can_share(first: ElementPath, more: ElementPath) -> bool:
     return not (takes_away(first) or takes_away(more) or fields_of(first) & fields_of(more))
-
-
-def _retypes(path: ElementPath) -> bool:
-    """Say whether a column takes the place of another."""
-    element = path.element
-    new = path.new and isinstance(element, Column)
-    return new and not getattr(element, "generated", False) and "derived" in fields_of(path)
 
 
 def _words(path: ElementPath) -> str:

@@ -24,7 +24,7 @@ from leasehold.schema_change.steps.element_paths import (
     rename,
 )
 
-_DEFAULT: Final = frozenset(
+DEFAULT_FIELDS: Final = frozenset(
     ("default", "default_expression", "moment", "moment_zone", "numbering", "owns")
 )
 _NULLABLE: Final = frozenset(("nullable", "not_null_enforced"))
@@ -45,11 +45,28 @@ def join_repeated(first: JobPlan, more: JobPlan) -> tuple[JobPlan, JobPlan]:
         place = find_place(path)
         if place in before:  # all paths of an element begin with it as it stands
             path = replace(path, element=before[place])
+        retyped = next((p for p in left if find_place(p) == place and gives_type(p)), None)
+        if retyped is not None and fields_of(path) == _NULLABLE:
+            made = _with_null(retyped, allowed=not path.before_commit)
+            left = [made if each is retyped else each for each in left]
+            continue
         earlier = [each for each in left if find_place(each) == place]
         superseded, made = _supersede(earlier, path)
         left = [each for each in left if not any(each is other for other in superseded)]
         added += made
     return replace(first, paths=tuple(left)), replace(more, paths=tuple(added))
+
+
+def gives_type(path: ElementPath) -> bool:
+    """Say whether a path is of a column that takes the place of another, which has another type."""
+    element = path.element
+    new = path.new and isinstance(element, Column)
+    return new and not getattr(element, "generated", False) and "derived" in fields_of(path)
+
+
+def changes_default(path: ElementPath) -> bool:
+    """Say whether a path changes a column's default alone."""
+    return not path.new and fields_of(path) <= DEFAULT_FIELDS
 
 
 def find_place(path: ElementPath) -> tuple[int, object, int]:
@@ -70,6 +87,23 @@ def fields_of(path: ElementPath) -> frozenset[str]:
 def stages_of(path: ElementPath) -> tuple[Stage, ...]:
     """Return all stages of a path."""
     return (*path.before_commit, *path.after_commit)
+
+
+def _with_null(path: ElementPath, *, allowed: bool) -> ElementPath:
+    """Return the path of a column of another type, that is shown with or without NOT NULL. ⚠ Where
+    it goes nobody writes a NULL while readers of the old column rely on there being none; where it
+    comes it is enforced with the conversion, so that the rows are looked through for both."""
+    *early, strict = path.before_commit
+    public, *others = path.after_commit
+    enforced = bool((strict.change or {}).get("not_null_enforced"))
+    if allowed:
+        shown = {**(public.change or {}), "nullable": True, "not_null_enforced": enforced}
+        others += [Stage({"not_null_enforced": False})] if enforced else []
+    else:
+        strict = strict._replace(change={**(strict.change or {}), "not_null_enforced": True})
+        shown = {**(public.change or {}), "nullable": False, "not_null_enforced": False}
+    after = (public._replace(change=shown), *others)
+    return replace(path, before_commit=(*early, strict), after_commit=after)
 
 
 def _supersede(
@@ -95,7 +129,7 @@ def _supersede(
         return unchanged
     if both <= _NAME and not isinstance(before, Descriptor):
         return again, _rename(before, path)
-    if both <= _DEFAULT or both in _WORDING:
+    if both <= DEFAULT_FIELDS or both in _WORDING:
         return again, _change_once(before, other, path)
     return unchanged
 
