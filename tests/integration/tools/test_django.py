@@ -77,4 +77,3 @@ def test_django_walks_a_history(run: Run, tmp_path: Path) -> None:
     assert "unique_together = (('shelf', 'title'),)" in read
     write_tests(tmp_path)
     assert "OK" in run("test", "--keepdb", "--noinput", "store")
-    run("migrate", "store", "zero")

@@ -1,4 +1,4 @@
-"""A small Django project, written into a folder: two migrations as `makemigrations` writes them, and
+"""A small Django project, written into a folder: its two migrations come of `makemigrations`; and
 tests of its own."""
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ class InOneTransaction(TestCase):
         Ware.objects.bulk_create([Ware(shelf=self.shelf, title=f"t{n}", price=n) for n in range(9)])
         mine = Ware.objects.filter(shelf__name="of tests")
         self.assertEqual(mine.aggregate(models.Sum("price"))["price__sum"], 37.5)
-        self.assertEqual(list(mine.select_for_update().filter(title="x").values_list("count")), [(0,)])
+        locked = mine.select_for_update().filter(title="x")
+        self.assertEqual(list(locked.values_list("count")), [(0,)])
         Ware.objects.update_or_create(title="x", shelf=self.shelf, defaults={"count": 3})
         self.assertEqual(mine.get(title="x").count, 3)
 
