@@ -1,4 +1,4 @@
-"""Which clients and migration tools were run against a listener, what they did, and what stops them.
+"""The clients and migration tools that were run against a listener: what works, and what doesn't.
 
 A test holds each line to the test that shows it; a version is the one that was run.
 """

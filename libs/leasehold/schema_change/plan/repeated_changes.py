@@ -1,5 +1,5 @@
-"""One path in the place of two, where statements of one request change an element again: what the
-later one says counts, and an element that goes does not change before.
+"""The changes that statements of one request make to one element again, as one path: what the later
+one says counts, and an element that goes does not change before.
 
 Such a request is one job, so nobody sees what stands between two of its statements.
 """
