@@ -97,7 +97,7 @@ def third() -> sa.MetaData:
     member.c.nick.nullable = False
     member.c.nick.type = sa.Text()
     member.c.owes.nullable = False
-    letter._columns.remove(letter.c.raw)  # type: ignore[attr-defined]
+    letter._columns.remove(letter.c.raw)
     models.remove(models.tables["stamp"])
     return models
 

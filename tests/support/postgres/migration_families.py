@@ -42,6 +42,18 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], str, list[Any]]]] = {
         "select count(*) from shop",
         [(0,)],
     ),
+    "change two tables, then drop both": (
+        (
+            "alter table item drop constraint item_shop_id_fkey",
+            "drop index shop_name",
+            "alter table shop drop column note",
+            "alter table item alter price set not null",
+            "drop table shop",
+            "drop table item",
+        ),
+        "select count(*) from information_schema.tables where table_name in ('shop', 'item')",
+        [(0,)],
+    ),
     "give a default, fill, demand, and take the default away": (
         (
             "alter table shop alter size set default 7",

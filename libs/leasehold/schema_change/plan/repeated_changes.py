@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps.element_paths import (
@@ -39,7 +38,7 @@ _WORDING: Final = (
 def join_repeated(first: JobPlan, more: JobPlan) -> tuple[JobPlan, JobPlan]:
     """Return both plans, of one table, with what the later one changes again said in it alone, as
     far as that can be."""
-    left, added = [*first.paths], []
+    left, added = [*first.paths], list[ElementPath]()
     before = {find_place(path): path.element for path in reversed(first.paths) if not path.new}
     for path in more.paths:
         place = find_place(path)
@@ -47,8 +46,8 @@ def join_repeated(first: JobPlan, more: JobPlan) -> tuple[JobPlan, JobPlan]:
             path = replace(path, element=before[place])
         retyped = next((p for p in left if find_place(p) == place and gives_type(p)), None)
         if retyped is not None and fields_of(path) == _NULLABLE:
-            made = _with_null(retyped, allowed=not path.before_commit)
-            left = [made if each is retyped else each for each in left]
+            shown = _with_null(retyped, allowed=not path.before_commit)
+            left = [shown if each is retyped else each for each in left]
             continue
         earlier = [each for each in left if find_place(each) == place]
         superseded, made = _supersede(earlier, path)
@@ -127,7 +126,7 @@ def _supersede(
         return again, ()  # set and dropped, or dropped and set: it stays as it is
     if other.before_commit or path.before_commit:
         return unchanged
-    if both <= _NAME and not isinstance(before, Descriptor):
+    if both <= _NAME and isinstance(before, Column | Index | Check | ForeignKey):
         return again, _rename(before, path)
     if both <= DEFAULT_FIELDS or both in _WORDING:
         return again, _change_once(before, other, path)
@@ -150,7 +149,9 @@ def _drop(before: object, path: ElementPath) -> ElementPath | None:
 
 def _rename(before: Column | Index | Check | ForeignKey, path: ElementPath) -> list[ElementPath]:
     (said,) = [
-        stage.change["name"] for stage in path.after_commit if "name" in (stage.change or {})
+        stage.change["name"]
+        for stage in path.after_commit
+        if stage.change and "name" in stage.change
     ]
     return [] if said == before.name else [replace(rename(before, said), table_id=path.table_id)]
 
