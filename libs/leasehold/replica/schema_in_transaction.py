@@ -48,6 +48,11 @@ TEXT_BYTES_MAX: Final = byte_limits.BLOCK_STATEMENTS
 """The rest of a request's text is for TRUNCATE."""
 
 
+_DROPS: Final = -1
+_SAID_LATER: Final = -2
+"""Of a text: it drops tables, and without CASCADE; a later one drops these, too."""
+
+
 class Shown(NamedTuple):
     """A table that was there, by the name that it has for others, as the block's statements are
     planned on it. `after`: as the block leaves it; `closed`: why it can't see rows of it, "" = it
@@ -69,7 +74,7 @@ class BlockSchema:
     there and are changed, by id. `demanded`: columns that no row may lack when the
     block is committed, (table id, element id). `origins`: the statement that changes an element
     first, by both. `altered`: the table that was there which each of the texts changes, 0 = it does
-    something else."""
+    something else, or `_DROPS`."""
 
     texts: tuple[str, ...] = ()
     script: StatementBatch | None = None
@@ -169,7 +174,7 @@ class BlockSchema:
             script = self.script.copy()
         script.written = frozenset(written)
         texts, drops, late = [*self.texts], [], set(self.late)
-        altered = [*self.altered]
+        altered, forgotten = [*self.altered], set[int]()
         notices: list[Told] = []
         zone = zone_at(context).key
         said = parse_statements(text, () if zone == UTC.key else (zone,))
@@ -183,14 +188,21 @@ class BlockSchema:
             if isinstance(statement, DropTable) and answer.keys() != {"notice"}:
                 # Of those that one text drops some may not be there.
                 drops.append(statement)
+                forgotten |= planned - script.plans.keys()
             elif answer.keys() != {"notice"}:
                 late |= {len(texts)} if _is_late(statement) else set()
                 texts.append(sql)
                 altered.append(_find_altered(script, answer, planned - script.plans.keys()))
         if drops:
-            names = ", ".join(quoted(each.name) for each in drops)
-            texts.append(f"DROP TABLE {names}{' CASCADE' if drops[0].cascade else ''}")
-            altered.append(0)
+            names = [quoted(each.name) for each in drops]
+            cascades = drops[0].cascade
+            if forgotten and not cascades and not _gives_names_anew(script):
+                # ⚠ What let other tables go before this one is forgotten with it: they go together.
+                for place in [n for n, each in enumerate(altered) if each == _DROPS]:
+                    names.insert(0, texts[place].removeprefix("DROP TABLE "))
+                    altered[place] = _SAID_LATER
+            texts.append(f"DROP TABLE {', '.join(names)}{' CASCADE' if cascades else ''}")
+            altered.append(0 if cascades else _DROPS)
         count = self.count + len(said)
         if count >= STATEMENTS_MAX or _bytes(texts) > TEXT_BYTES_MAX:
             raise RequestTooLarge(
@@ -201,7 +213,7 @@ class BlockSchema:
         zones += (zone,) * (len(texts) - len(zones))
         zones = () if {UTC.key}.issuperset(zones) else zones
         # ⚠ What has come to nothing is not said to the master: it has no job to be a part of.
-        kept_places = [n for n, t in enumerate(altered) if t == 0 or t in script.plans]
+        kept_places = [n for n, t in enumerate(altered) if t in (0, _DROPS) or t in script.plans]
         late = {new for new, n in enumerate(kept_places) if n in late}
         texts = [texts[n] for n in kept_places]
         altered = [altered[n] for n in kept_places]
@@ -214,6 +226,12 @@ class BlockSchema:
         origins = {place: self.origins.get(place, text) for place in changed}
         kept = (tuple(texts), script, count, zones, frozenset(late))
         return BlockSchema(*kept, shown, demanded, origins, tuple(altered)), notices
+
+
+def _gives_names_anew(script: StatementBatch) -> bool:
+    """Say whether a table of the block has the name of one that it has dropped."""
+    made = {table.name for table in script.made.values()}
+    return any(not made.isdisjoint(table.names) for table in script.dropped.values())
 
 
 def _find_altered(script: StatementBatch, answer: Mapping[str, Any], ended: set[int]) -> int:
