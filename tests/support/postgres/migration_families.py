@@ -116,8 +116,8 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], str, list[Any]]]] = {
             "alter table shop rename constraint shop_size to shop_extent",
         ),
         (
-            "select conname, pg_get_constraintdef(oid) from pg_constraint where contype = 'c' order"
-            " by 1"
+            "select conname, pg_get_constraintdef(oid) from pg_constraint where contype = 'c' and"
+            " conrelid = 'shop'::regclass order by 1"
         ),
         [("shop_extent", "CHECK ((extent > 0))"), ("small", "CHECK ((extent < 100))")],
     ),
