@@ -21,7 +21,6 @@ from tests.support.tools.django_project import FILL, show_stage, write_project, 
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.long("its own apps have some twenty migrations, each a job or two"),
     pytest.mark.skipif(
         find_spec("django") is None, reason="NOT TESTED with Django: it is not installed"
     ),
