@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from infra.reference.client_table import clients
 from infra.reference.commands import commands, exit_codes
 from infra.reference.errors import errors
 from infra.reference.functions import aggregates, functions, operators, refused_functions, windows
@@ -27,6 +28,7 @@ BESIDE: Final = (Path("..", "how-to", "secure.md"),)
 """Pages elsewhere that have blocks, too, seen from the folder."""
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "aggregates": aggregates,
+    "clients": clients,
     "commands": commands,
     "errors": errors,
     "exit codes": exit_codes,

@@ -13,13 +13,15 @@ from leasehold.model.budget import Budget, size_of
 from leasehold.model.errors import FeatureNotSupported, MalformedRequest
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
-from leasehold.model.records.requests import Operation
+from leasehold.model.records.requests import Expression, Operation, OperationKind
 from leasehold.replica.reads import Reads
 from leasehold.replica.row_values import image_of
 from leasehold.replica.rows_seen import RowName
 from leasehold.replica.schema_in_transaction import BlockSchema, Shown
 from leasehold.replica.sequences.session_values import LocalSequence
+from leasehold.rows.defaults import default_of_old_rows
 from leasehold.values.storage import from_storage
+from leasehold.values.types import Type, holds_all_of
 
 OPERATIONS_MAX: Final = 250_000
 """As many as a request takes; what they may come to in bytes is found out when it is packed."""
@@ -47,6 +49,68 @@ class Mark(NamedTuple):
     emptied: Mapping[int, Descriptor]
     restarted: Mapping[int, LocalSequence]
     schema: BlockSchema
+
+
+class RowChange(NamedTuple):
+    """How a row that was written follows a change of its table: columns that go, that are called
+    otherwise now, and that come, with their values. `names`: of the table, up to now; `made`: that
+    of one which the transaction makes, "" = of one that was there."""
+
+    gone: frozenset[str]
+    renamed: Mapping[str, str]
+    new: Mapping[str, Any]
+    names: frozenset[str]
+    made: str = ""
+
+    @property
+    def does_something(self) -> bool:
+        """Whether rows or operations are told otherwise."""
+        called = bool(self.made) and self.names != {self.made}
+        return bool(self.gone or self.renamed or self.new or called)
+
+    def of(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the row as it is after the change."""
+        kept = {name: value for name, value in row.items() if name not in self.gone}
+        return {**self.of_given(kept), **self.new}
+
+    def of_given(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what an operation gives by the names that columns have after the change."""
+        return {self.renamed.get(name, name): value for name, value in values.items()}
+
+    def of_operation(self, operation: Operation) -> Operation:
+        """Return an operation as it is said after the change. Of a table that was there the master
+        knows what rows have in a new column."""
+        values = self.of_given(
+            {name: value for name, value in operation.values.items() if name not in self.gone}
+        )
+        if not self.made:
+            return operation._replace(values=values)
+        if operation.kind is OperationKind.INSERT:
+            values |= self.new
+        return operation._replace(table=self.made, values=values)
+
+
+def _cannot_follow(table: Descriptor) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f"columns of table {table.name!r} change after this very transaction has written rows of"
+        " it: change the table first",
+        table=table.name,
+    )
+
+
+def _is_changed(before: Type, after: Type) -> bool:
+    """Say whether values of a column are others under the type that it gets."""
+    return before != after and not holds_all_of(after, before)
+
+
+def _gives(operation: Operation, columns: frozenset[str]) -> bool:
+    """Say whether an operation gives a value of one of these columns, or may compute with it. ⚠ Who
+    reads by the version before would be shown another value of it than was committed."""
+    if not columns:
+        return False
+    values = operation.values
+    computes = any(isinstance(value, Expression) for value in values.values())
+    return computes or not columns.isdisjoint(values)
 
 
 class PendingChanges:
@@ -138,21 +202,21 @@ class PendingChanges:
     def change(self, schema: BlockSchema) -> None:
         """Let the tables be as `schema` says from here on, which goes out with the rows. Raises
         FeatureNotSupported where rows that were written would have to follow."""
-        added = self._check_follow(schema)
-        before = self.schema.made
-        for name, table in schema.made.items():
-            same = name in before and before[name].columns == table.columns
-            if not same and any(table_id == table.table_id for table_id, _ in self.rows):
-                raise FeatureNotSupported(
-                    f"columns of table {name!r} change after this very transaction has written rows"
-                    " of it: change the table first",
-                    table=name,
-                )
-        for table_id, values in added:
-            for row_name in [each for each in self.rows if each[0] == table_id] if values else ():
+        followed = [*self._check_follow(schema), *self._check_follow_made(schema)]
+        for table_id, change in followed:
+            own = (
+                [each for each in self.rows if each[0] == table_id] if change.does_something else ()
+            )
+            for row_name in own:
                 row = self.rows[row_name]
                 if row is not None:
-                    self.put(row_name, {**row, **values})
+                    self.put(row_name, change.of(row))
+            if change.does_something:
+                # Another list: a savepoint may keep this one.
+                self.operations = [
+                    change.of_operation(each) if each.table in change.names else each
+                    for each in self.operations
+                ]
         gone = self.schema.gone_with(schema)
         self._forget(gone)
         self.emptied = {k: t for k, t in self.emptied.items() if t not in gone}
@@ -167,19 +231,11 @@ class PendingChanges:
         gone = {*schema.dropped, *(each.name for each in shown)} - changed.keys()
         self._reads.use_schema(schema.made, gone, changed)
 
-    def _check_follow(self, schema: BlockSchema) -> list[tuple[int, dict[str, Any]]]:
-        """Return the columns that `schema` adds to tables of which there are own rows, with their
-        values. Raises FeatureNotSupported where the rows can't follow."""
+    def _check_follow(self, schema: BlockSchema) -> list[tuple[int, RowChange]]:
+        """Return how `schema` changes own rows of tables that were there. Raises
+        FeatureNotSupported where the rows can't follow."""
         own = {table_id for table_id, _ in self.rows}
-        for table_id, _ in sorted(schema.looked_at - self.schema.looked_at):
-            if table_id in own or table_id in self.emptied:
-                raise FeatureNotSupported(
-                    "rows that are there are looked through for this change, before those that"
-                    f" this very transaction has written of table {self._known[table_id].name!r}"
-                    " are committed",
-                    hint="COMMIT the rows first, then change the table.",
-                )
-        added = []
+        followed = []
         for table_id, shown in schema.shown.items():
             if table_id in self.emptied:
                 raise FeatureNotSupported(
@@ -187,22 +243,62 @@ class PendingChanges:
                     table=shown.name,
                 )
             if table_id in own:
-                added.append((table_id, self._columns_added(shown, self._known[table_id])))
-        return added
+                followed.append((table_id, self._follow(shown, self._known[table_id])))
+        return followed
 
-    def _columns_added(self, shown: Shown, before: Descriptor) -> dict[str, Any]:
+    def _check_follow_made(self, schema: BlockSchema) -> list[tuple[int, RowChange]]:
+        """Return how `schema` changes own rows of tables that it makes. Raises FeatureNotSupported
+        where the rows can't follow."""
+        own = {table_id for table_id, _ in self.rows}
+        before = {table.table_id: table for table in self.schema.made.values()}
+        return [
+            (table.table_id, self._follow_made(before[table.table_id], table))
+            for table in schema.made.values()
+            if table.table_id in own and table.table_id in before
+        ]
+
+    def _follow_made(self, before: Descriptor, table: Descriptor) -> RowChange:
+        there = {c.element_id: c for c in before.columns}
+        after = {c.element_id: c for c in table.columns}
+        new = [c for e, c in after.items() if e not in there]
+        computes = any(
+            isinstance(value, Expression)
+            for each in self.operations
+            if each.table == before.name
+            for value in each.values.values()
+        )
+        if (
+            before.primary_key != table.primary_key
+            or any(_is_changed(c.type, after[e].type) for e, c in there.items() if e in after)
+            or any(c.generated or (c.has_default and default_of_old_rows(c) is None) for c in new)
+            or any(c.ordinal for c in new)  # it has another type, and other values
+            or (computes and before.columns != table.columns)
+        ):
+            raise _cannot_follow(before)
+        gone = frozenset(c.name for e, c in there.items() if e not in after)
+        renamed = {c.name: after[e].name for e, c in there.items() if e in after}
+        changed = {old: name for old, name in renamed.items() if old != name}
+        values = {c.name: from_storage(c.type, default_of_old_rows(c)) for c in new}
+        return RowChange(gone, changed, values, frozenset((before.name,)), table.name)
+
+    def _follow(self, shown: Shown, before: Descriptor) -> RowChange:
+        """Return how own rows of a table become what they are after a change of it."""
         there = {c.element_id: c for c in before.by_name.values()}
         after = {c.element_id: c for c in shown.table.by_name.values()}
-        kept = [(c.name, c.type) for e, c in after.items() if e in there]
-        if shown.closed or kept != [(c.name, c.type) for c in there.values()]:
-            raise FeatureNotSupported(
-                f"columns of table {before.name!r} change after this very transaction has written"
-                " rows of it: change the table first",
-                table=before.name,
-            )
+        kept = [c.type for e, c in after.items() if e in there]
+        gone = frozenset(c.name for e, c in there.items() if e not in after)
+        names = {before.name, shown.name, shown.table.name}
+        if (
+            shown.closed
+            or kept != [c.type for e, c in there.items() if e in after]
+            or any(_gives(each, gone) for each in self.operations if each.table in names)
+        ):
+            raise _cannot_follow(before)
         ahead = shown.table.ahead
-        new = {e: c for e, c in after.items() if e not in there}
-        return {c.name: from_storage(c.type, ahead[e]) for e, c in new.items()}
+        new = {c.name: from_storage(c.type, ahead[e]) for e, c in after.items() if e not in there}
+        renamed = {there[e].name: c.name for e, c in after.items() if e in there}
+        changed = {old: name for old, name in renamed.items() if old != name}
+        return RowChange(gone, changed, new, frozenset(names))
 
     def empty(self, tables: Sequence[Descriptor]) -> None:
         """Let all rows of these tables go at COMMIT, before any that is written from here on.
@@ -281,6 +377,10 @@ class PendingChanges:
         some of which it has taken back all."""
         made = (table.table_id for table in self.schema.made.values())
         return frozenset((*self._written, *made, *self.schema.shown))
+
+    def find_table(self, table_id: int) -> Descriptor:
+        """Return a table that it has written, made or changed, as it sees its rows."""
+        return self._known[table_id]
 
     @property
     def _known(self) -> dict[int, Descriptor]:

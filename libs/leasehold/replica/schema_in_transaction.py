@@ -8,7 +8,7 @@ which it passes that. Until then the block's statements see the tables as they w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -24,7 +24,7 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import StoredCatalog
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.schema_change.plan.answers import Told, read_all_told
-from leasehold.schema_change.plan.joined_jobs import find_demanded, find_looked_at
+from leasehold.schema_change.plan.joined_jobs import find_demanded
 from leasehold.schema_change.plan.results import refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import refuse_altered_sequences
@@ -50,6 +50,11 @@ TEXT_BYTES_MAX: Final = byte_limits.BLOCK_STATEMENTS
 """The rest of a request's text is for TRUNCATE."""
 
 
+_DROPS: Final = -1
+_SAID_LATER: Final = -2
+"""Of a text: it drops tables, and without CASCADE; a later one drops these, too."""
+
+
 class Shown(NamedTuple):
     """A table that was there, by the name that it has for others, as the block's statements are
     planned on it. `after`: as the block leaves it; `closed`: why it can't see rows of it, "" = it
@@ -68,10 +73,10 @@ class BlockSchema:
     in UTC. `script`: what they come to, on the catalog of the block's first one, with provisional
     ids for its tables; None before that. `count`: statements in all. `late`: the places of those
     that go out with the rows where there is a job to be held for them. `shown`: tables that were
-    there and are changed, by id. `looked_at`: tables whose rows may keep the job from its end,
-    each with an element for which that is so. `demanded`: columns that no row may lack when the
+    there and are changed, by id. `demanded`: columns that no row may lack when the
     block is committed, (table id, element id). `origins`: the statement that changes an element
-    first, by both."""
+    first, by both. `altered`: the table that was there which each of the texts changes, 0 = it does
+    something else, or `_DROPS`."""
 
     texts: tuple[str, ...] = ()
     script: StatementBatch | None = None
@@ -79,9 +84,9 @@ class BlockSchema:
     zones: tuple[str, ...] = ()
     late: frozenset[int] = frozenset()
     shown: Mapping[int, Shown] = field(default_factory=dict)
-    looked_at: frozenset[tuple[int, int]] = frozenset()
     demanded: frozenset[tuple[int, int]] = frozenset()
     origins: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    altered: tuple[int, ...] = ()
 
     @property
     def made(self) -> Mapping[str, Descriptor]:
@@ -116,6 +121,12 @@ class BlockSchema:
         return tuple(self.texts[n] for n in places), zones
 
     @property
+    def demands(self) -> tuple[tuple[int, int], ...]:
+        """Return the columns that were there, (table id, element id), and that the block sets NOT
+        NULL behind rows of its own."""
+        return () if self.script is None else tuple(sorted(self.script.demands))
+
+    @property
     def access(self) -> Access | None:
         """Return who may do what, with what the block has made and granted; None: as it is
         committed."""
@@ -148,9 +159,14 @@ class BlockSchema:
         return table if self.script is None else self.script.without_drops(table)
 
     def with_change(
-        self, text: str, stored: Callable[[], StoredCatalog], context: CommitContext
+        self,
+        text: str,
+        stored: Callable[[], StoredCatalog],
+        context: CommitContext,
+        written: Iterable[int] = (),
     ) -> tuple[BlockSchema, list[Told]]:
-        """Return it with what `text` asks for, and what is told of that. Raises what
+        """Return it with what `text` asks for, and what is told of that. `written`: tables of which
+        the block has written rows. Raises what
         `StatementBatch.take` raises, FeatureNotSupported, RequestTooLarge (54000)."""
         if self.script is None:
             actor = caller_of(context).role_id
@@ -158,12 +174,15 @@ class BlockSchema:
             script = StatementBatch.on(catalog, provisional=True, actor=actor, whole=True)
         else:
             script = self.script.copy()
+        script.written = frozenset(written)
         texts, drops, late = [*self.texts], [], set(self.late)
+        altered, forgotten = [*self.altered], set[int]()
         notices: list[Told] = []
         zone = zone_at(context).key
         said = parse_statements(text, () if zone == UTC.key else (zone,))
         for statement, sql in said:
             assert not isinstance(statement, Explain), "that changes nothing"
+            planned = {*script.plans}
             answer = script.take(statement, sql, b"", context, lambda _: -1)
             if _needs_hold(script):
                 refuse_altered_sequences(script.plans.values())
@@ -171,12 +190,21 @@ class BlockSchema:
             if isinstance(statement, DropTable) and answer.keys() != {"notice"}:
                 # Of those that one text drops some may not be there.
                 drops.append(statement)
+                forgotten |= planned - script.plans.keys()
             elif answer.keys() != {"notice"}:
                 late |= {len(texts)} if _is_late(statement) else set()
                 texts.append(sql)
+                altered.append(_find_altered(script, answer, planned - script.plans.keys()))
         if drops:
-            names = ", ".join(quoted(each.name) for each in drops)
-            texts.append(f"DROP TABLE {names}{' CASCADE' if drops[0].cascade else ''}")
+            names = [quoted(each.name) for each in drops]
+            cascades = drops[0].cascade
+            if forgotten and not cascades and not _gives_names_anew(script):
+                # ⚠ What let other tables go before this one is forgotten with it: they go together.
+                for place in [n for n, each in enumerate(altered) if each == _DROPS]:
+                    names.insert(0, texts[place].removeprefix("DROP TABLE "))
+                    altered[place] = _SAID_LATER
+            texts.append(f"DROP TABLE {', '.join(names)}{' CASCADE' if cascades else ''}")
+            altered.append(0 if cascades else _DROPS)
         count = self.count + len(said)
         if count >= STATEMENTS_MAX or _bytes(texts) > TEXT_BYTES_MAX:
             raise RequestTooLarge(
@@ -186,15 +214,35 @@ class BlockSchema:
         zones = self.zones or (UTC.key,) * len(self.texts)
         zones += (zone,) * (len(texts) - len(zones))
         zones = () if {UTC.key}.issuperset(zones) else zones
+        # ⚠ What has come to nothing is not said to the master: it has no job to be a part of.
+        kept_places = [n for n, t in enumerate(altered) if t in (0, _DROPS) or t in script.plans]
+        late = {new for new, n in enumerate(kept_places) if n in late}
+        texts = [texts[n] for n in kept_places]
+        altered = [altered[n] for n in kept_places]
+        zones = tuple(zones[n] for n in kept_places) if zones else ()
         shown = dict(_show(script, self.shown))
-        looked_at = frozenset().union(*map(find_looked_at, script.plans.values()))
         demanded = frozenset(
             (t, e) for t, plan in script.plans.items() for e in find_demanded(plan)
         )
         changed = [(t, p.name[1]) for t, plan in script.plans.items() for p in plan.paths]
         origins = {place: self.origins.get(place, text) for place in changed}
         kept = (tuple(texts), script, count, zones, frozenset(late))
-        return BlockSchema(*kept, shown, looked_at, demanded, origins), notices
+        return BlockSchema(*kept, shown, demanded, origins, tuple(altered)), notices
+
+
+def _gives_names_anew(script: StatementBatch) -> bool:
+    """Say whether a table of the block has the name of one that it has dropped."""
+    made = {table.name for table in script.made.values()}
+    return any(not made.isdisjoint(table.names) for table in script.dropped.values())
+
+
+def _find_altered(script: StatementBatch, answer: Mapping[str, Any], ended: set[int]) -> int:
+    """Return the table that was there whose job a statement is a part of, 0 for another one.
+    `ended`: that of which it has taken back all that the block has changed."""
+    if ended:
+        return ended.pop()
+    jobs = {planned.job.job_id: table_id for table_id, planned in script.plans.items()}
+    return jobs.get(answer.get("job", 0), 0)
 
 
 def _catalog(stored: StoredCatalog) -> Catalog:

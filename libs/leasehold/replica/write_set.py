@@ -23,10 +23,12 @@ from leasehold.model.records.requests import (
     OperationKind,
     ReadRange,
 )
+from leasehold.replica.joined_writes import join_writes
 from leasehold.replica.pending_changes import PendingChanges
 from leasehold.replica.reads import Reads, key_in
 from leasehold.replica.row_values import decided, image_of, inserted_row, named, with_generated
 from leasehold.replica.rows_seen import RowName, RowsSeen
+from leasehold.replica.schema_in_transaction import BlockSchema
 from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from leasehold.rows.index_entries import entry_of
 from leasehold.transaction.binding import binding
@@ -324,7 +326,7 @@ class WriteSet:
         )
         return ChangeRequest(
             request_id,
-            (*settings, *pending.operations),
+            (*settings, *join_writes(pending.operations, _changed_keys(pending.schema))),
             sql=pending.text,
             on_conflict=on_conflict,
             attempt=attempt,
@@ -343,6 +345,7 @@ class WriteSet:
             on_conflict=OnConflict.FAIL,
             time_zones=zones,
             held=True,
+            demands=pending.schema.demands,
         )
 
     def request_of_rows(self, request_id: bytes, releases: bytes, job: Job) -> ChangeRequest:
@@ -410,3 +413,12 @@ class WriteSet:
             descriptor,
             Operation(kind, descriptor.name, outside, dict(values), expect, version, arbiters),
         )
+
+
+def _changed_keys(schema: BlockSchema) -> dict[str, frozenset[str]]:
+    """Return the names of the key columns of each table that a transaction makes or changes, by the
+    names under which it may have written rows of it."""
+    named = list(schema.made.items())
+    for each in schema.shown.values():
+        named += [(each.name, each.table), (each.table.name, each.table)]
+    return {name: frozenset(c.name for c in table.key_columns) for name, table in named}

@@ -464,7 +464,10 @@ class ReplayableTransaction:
             tables = self._tables(now)
             check_deferrable(names, tables, immediate=immediate)
             if immediate and self._pending.rows:
-                DeferredCheck(self._pending, now, tables, names).run(look)
+                shown = self._pending.schema.shown
+                # ⚠ As its rows are read: an index that the block makes has no entries yet.
+                read = [shown[t.table_id].table if t.table_id in shown else t for t in tables]
+                DeferredCheck(self._pending, now, read, names).run(look)
 
     def change(self, text: str, *, of_new_alone: bool = False) -> list[Told]:
         """Run a schema change, which is committed with the rows; return what is told.
@@ -474,7 +477,10 @@ class ReplayableTransaction:
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
             schema = self._pending.schema
-            schema, notices = schema.with_change(text, snapshot.stored_catalog, self.context)
+            written = {table_id for table_id, _ in self._pending.rows}
+            schema, notices = schema.with_change(
+                text, snapshot.stored_catalog, self.context, written
+            )
         if schema.holds and of_new_alone:
             raise FeatureNotSupported(
                 "a table that was there before this transaction is not changed in it"
@@ -489,9 +495,9 @@ class ReplayableTransaction:
         return notices
 
     def _check_filled(self, table_id: int, element_id: int) -> None:
-        """Check that each row, as this transaction sees it now, has a column that it has added.
-        Raises NotNullViolation."""
-        table = self._pending.schema.shown[table_id].table
+        """Check that each row, as this transaction sees it now, has a column that it sets NOT
+        NULL. Raises NotNullViolation."""
+        table = self._pending.find_table(table_id)
         column = table.by_id[element_id].name
         if self._finds(f"{quoted(table.name)} WHERE {quoted(column)} IS NULL"):
             raise NotNullViolation(
@@ -555,6 +561,10 @@ class ReplayableTransaction:
     def find_statement(self, table_id: int, element_id: int) -> str:
         """Return the statement that changes an element, "": none does."""
         return self._pending.schema.origins.get((table_id, element_id), "")
+
+    def has_written_rows_of(self, table_id: int) -> bool:
+        """Say whether it has rows of a table to be committed."""
+        return any(written == table_id for written, _ in self._pending.rows)
 
     def give_back_changed(self) -> None:
         """Give back what it has pinned of the tables that it changes. Nothing is read any more."""

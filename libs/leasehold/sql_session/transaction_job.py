@@ -53,12 +53,19 @@ def commit_with_job(
 def _name_statement(
     transaction: ReplayableTransaction, job: Job, error: LeaseholdError
 ) -> LeaseholdError:
-    """Return the error with the statement of the transaction that it is of, where that is known."""
+    """Return the error with the statement of the transaction that it is of, where that is known,
+    and what to do where rows of the transaction might have kept it from failing."""
     elements = [found[1] for found in job.findings]
     texts = (transaction.find_statement(job.failed_table, element) for element in elements)
     text = next(filter(None, texts), "")
     if text:
         error.detail = {**error.detail, "detail": f"Statement: {text:.500}"}
+    if elements and transaction.has_written_rows_of(job.failed_table):
+        hint = (
+            "The rows that were there are looked through before those of this transaction are"
+            " committed: where these mend them, COMMIT these first, then change the table."
+        )
+        error.detail = {**error.detail, "hint": hint}
     return error
 
 

@@ -1,5 +1,5 @@
-"""Columns that every row must have from a commit on, whoever inserts it: those that a transaction
-adds, fills, and sets NOT NULL."""
+"""Columns that every row must have from a commit on, whoever writes it: those that a transaction
+fills and sets NOT NULL."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def count_filled(decided: Decided, table_id: int, element_id: int) -> int:
 
 
 def check_demanded(newest: Descriptor, writer: Descriptor, image: Image) -> None:
-    """Refuse a new row of a writer whose version does not show a column that every row must have.
+    """Refuse a row of a writer at an older version in which a column is empty that every row must
+    have: one that he can't see, or one that may be empty at his version.
 
-    Raises NotNullViolation: he can't give the value, as nobody can who does not name the column."""
+    Raises NotNullViolation."""
     for column in newest.columns:
         if not column.demanded or image.get(column.element_id) is not None:
             continue

@@ -171,13 +171,13 @@ def _decide_one(
 
 def _as_new(change: RowChange, descriptor: Descriptor, catalog: Catalog) -> RowChange:
     """Return the change with what a new row has although its writer's version knows nothing of
-    it."""
-    if change.kind is not _COMES or change.image is None:
-        return change
-    if not catalog.has_newer(descriptor):
+    it. Raises NotNullViolation where a newer version demands a value of every row."""
+    if change.image is None or not catalog.has_newer(descriptor):
         return change
     newest = catalog.newest(descriptor.table_id)
     check_demanded(newest, descriptor, change.image)
+    if change.kind is not _COMES:
+        return change
     return change._replace(image=complete_new_row(newest, descriptor.version, change.image))
 
 

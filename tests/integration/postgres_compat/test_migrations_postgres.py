@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.postgres.both_servers import both_servers
 from tests.support.postgres.client_server import Server
+from tests.support.postgres.migration_families import FAMILIES, REFUSED, TABLES
 from tests.support.postgres.stories import check_story, drop_tables, statements_of, told
 
 pytestmark = pytest.mark.integration
@@ -345,3 +346,28 @@ def test_a_comment_on_what_is_no_relation_is_said_to_be_forgotten(
         connection.execute("comment on schema public is 'x'")
         assert told(connection, "select obj_description('public'::regnamespace)") == [(None,)]
     assert said == ["comments are not kept: this one is read and forgotten"]
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, *REFUSED])
+def test_a_family_of_statements_runs_in_postgresql(
+    servers: tuple[Server, Server], family: str
+) -> None:
+    """What unit tests have of it is what it comes to there; what is refused here runs there."""
+    _, theirs = servers
+    said = (FAMILIES if family in FAMILIES else REFUSED)[family][0]
+    with theirs.psycopg(autocommit=True) as connection:
+        try:
+            for text in (*TABLES, "begin", *said, "commit"):
+                connection.execute(text.encode())
+            if family in FAMILIES:
+                _, asked, expected = FAMILIES[family]
+                found = connection.execute(asked.encode()).fetchall()
+                assert [_bare(row) for row in found] == [_bare(row) for row in expected]
+        finally:
+            connection.execute("rollback")
+            drop_tables(connection)
+
+
+def _bare(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row without what its kind of server writes into definitions of its own."""
+    return tuple(value.replace("public.", "") if isinstance(value, str) else value for value in row)

@@ -107,6 +107,17 @@ QUERIES: Final = (
     "select (i)::text from (select information_schema._pg_expandarray(array[7, null, 8]) as i) q",
     "select (information_schema._pg_expandarray(array[7, 8])).n, 5",
     "select (1).n",
+    # names of objects in texts, and of types and tables in other forms
+    "select 'x' || 'ship'::regclass, 'crew'::regclass || '.', 23::regtype || '[]'",
+    "select '{int,bigint,\"char\"}'::regtype[], 20 = any ('{int,int8}'::regtype[])",
+    "select '{no_such_type}'::regtype[]",
+    """select '"pg_catalog"."int4"'::regtype, '"text"'::regtype, 'pg_catalog."char"'::regtype""",
+    "select (current_database() || '.public.ship')::regclass",
+    "select 'no_such_database.public.ship'::regclass",
+    "select oidvectortypes('23 25'::oidvector)",
+    "select pg_sequence_last_value('ship'::regclass)",
+    "select relname from pg_statio_user_tables where schemaname = 'public' order by 1",
+    "select setting from pg_settings where name in ('max_index_keys', 'block_size') order by name",
     # names of many
     "select array[23, 25]::oid[]::regtype[]",
     "select array[23, 25]::oid[]::regtype[]::text[]",

@@ -193,7 +193,7 @@ def test_truncating_and_altering_what_was_made(one: SqlClient) -> None:
         ("begin; create table n (a int); drop table n", "select * from n", "42P01"),
         (
             "begin; create table n (a int); insert into n values (1)",
-            "alter table n add b int",
+            "alter table n alter a type text",
             "0A000",
         ),
         ("begin isolation level repeatable read", "create table n (a int)", "0A000"),

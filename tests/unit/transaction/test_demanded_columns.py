@@ -61,6 +61,19 @@ def test_he_updates_what_is_there_as_ever() -> None:
     assert change.image == {1: 1, 2: 6, 3: "x"}
 
 
+def test_one_that_was_there_is_left_empty_by_nobody() -> None:
+    """A writer at the version before may give NULL by what he knows, and is refused."""
+    made = Catalog()
+    there = replace(BEFORE.columns[1], not_null_enforced=True, demanded=True)
+    after = replace(BEFORE, version=2, columns=(BEFORE.columns[0], there, HIDDEN))
+    for each in (BEFORE, after):
+        made.apply(DescriptorWrite(1, each.version, each.to_wire()), 1, 1)
+    for kind in (OperationKind.UPDATE, OperationKind.UPSERT, OperationKind.INSERT):
+        with pytest.raises(NotNullViolation, match="null value in column 'a'"):
+            decide(made, kind, {"a": None}, 1)
+        assert decide(made, kind, {"a": 8}, 1).rows_affected == 1
+
+
 def change(kind: ChangeKind, key: int, image: dict[int, Any] | None, table: int = 1) -> RowChange:
     return RowChange(kind, table, 2, (key,), image, {}, (0,))
 

@@ -54,6 +54,8 @@ VERSION_MAX: Final = (1 << 31) - 1
 GENID_MAX: Final = (1 << 63) - 1
 ZONES_MAX: Final = 128
 """As many as a text of SQL has statements."""
+DEMANDS_MAX: Final = 1_000
+"""Columns that a transaction sets NOT NULL: it has at most 128 schema changes."""
 ZONE_CHARACTERS_MAX: Final = 255
 """Of a time zone's name or rule: a longer one is not known."""
 ROLE_BYTES_MAX: Final = 63
@@ -74,7 +76,7 @@ _ACTIONS: Final = ("pause", "resume", "cancel", "dismiss", "set")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "table": frozenset((*_SHARED, *_OPERATION, *_SQL, *_ROWS_OF_JOB)),
     "transaction": frozenset((*_SHARED, "transaction", *_SQL, *_ROWS_OF_JOB)),
-    "sql": frozenset((*_SHARED, *_SQL, "held", *_ROWS_OF_JOB)),
+    "sql": frozenset((*_SHARED, *_SQL, "held", "demands", *_ROWS_OF_JOB)),
     "job": frozenset((*_SHARED, "job", "action", *_CONTROL_SETTINGS)),
     "clock": frozenset((*_SHARED, "clock")),
     "barrier": frozenset((*_SHARED, "barrier")),
@@ -188,6 +190,7 @@ def _request(fields: dict[Any, Any], read: tuple[Operation, ...] | None = None) 
         check_flag(get("held"), "held") if "held" in fields else False,
         _request_id(get("releases")) if "releases" in fields else b"",
         _fence(fields["fence"]) if "fence" in fields else None,
+        _demands(fields["demands"]) if "demands" in fields else (),
     )
 
 
@@ -200,6 +203,16 @@ def _fence(value: Any) -> LockFence:
         check_whole_number(value[1], "fence", 1, SESSION_ID_MAX),
         check_whole_number(value[2], "fence", 0, SESSION_ID_MAX),
     )
+
+
+def _demands(value: Any) -> tuple[tuple[int, int], ...]:
+    said = f"an array of at most {DEMANDS_MAX} pairs of numbers"
+    if type(value) is not list or len(value) > DEMANDS_MAX:
+        raise unexpected_value("demands", said, value)
+    for pair in value:
+        if type(pair) is not list or len(pair) != 2 or any(type(n) is not int for n in pair):
+            raise unexpected_value("demands", said, value)
+    return tuple((table_id, element_id) for table_id, element_id in value)
 
 
 def _time_zones(value: Any) -> tuple[str, ...]:

@@ -66,6 +66,8 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
         fields["releases"] = request.releases
     if request.fence is not None:
         fields["fence"] = list(request.fence)
+    if request.demands:
+        fields["demands"] = [list(column) for column in request.demands]
     return pack_fields(fields)
 
 

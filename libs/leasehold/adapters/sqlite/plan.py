@@ -87,12 +87,15 @@ class EntriesPlan:
 
 
 class ReadPlan:
-    """Reads of one table. `columns` are element ids, key columns first."""
+    """Reads of one table. `columns` are element ids, key columns first. ⚠ The file has no
+    column yet of those that the reader's own transaction adds: `ahead` says what rows have."""
 
     def __init__(self, descriptor: Descriptor, columns: Sequence[int]) -> None:
         self.descriptor = descriptor
         self.key_ids = descriptor.primary_key
-        self.other_ids = tuple(e for e in columns if e not in self.key_ids)
+        ahead = descriptor.ahead
+        self._ahead = {e: value for e, value in ahead.items() if value is not None}
+        self.other_ids = tuple(e for e in columns if e not in self.key_ids and e not in ahead)
         self.ids = self.key_ids + self.other_ids
         self.locks = descriptor.locks
         self.width = len(self.ids)
@@ -124,6 +127,8 @@ class ReadPlan:
             values = {e: v for e, v in zip(self.ids, found, strict=False) if v is not None}
         else:
             values = dict(zip(self.ids, found, strict=False))
+        if self._ahead:
+            values |= self._ahead
         if self._one_lock is not None:
             genids: Mapping[int, int] = {self._one_lock: found[width]}
         else:

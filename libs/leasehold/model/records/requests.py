@@ -150,8 +150,9 @@ class ChangeRequest(NamedTuple):
     own have, for the principal.
     `barrier` alone: see `BarrierRequest`.
     `held`: `sql` is of a transaction whose rows come later: what it asks for is one job, which
-    waits for them before its point of no return. `releases`: the id of that request, of the one
-    that brings the rows; b"" = it is none.
+    waits for them before its point of no return. `demands`: columns that were there, (table id,
+    element id), which it sets NOT NULL behind rows of its own. `releases`: the id of that request,
+    of the one that brings the rows; b"" = it is none.
     `fence`: it counts only while advisory locks are held.
     """
 
@@ -174,6 +175,7 @@ class ChangeRequest(NamedTuple):
     held: bool = False
     releases: bytes = b""
     fence: LockFence | None = None
+    demands: tuple[tuple[int, int], ...] = ()
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings

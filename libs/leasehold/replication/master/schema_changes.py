@@ -150,6 +150,7 @@ class SchemaChanges:
             in_place=in_place,
             computed=self._is_computed(now),
             whole=request.held,
+            demands=request.demands,
         )
         script.trusted = request.held
         script.comments = self.all_know(VIEWS, now.mono_ns)

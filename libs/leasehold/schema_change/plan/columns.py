@@ -37,7 +37,11 @@ from leasehold.sql.expressions.conversion import (
     kept_in,
 )
 from leasehold.sql.expressions.default import Default, default_of_text
-from leasehold.sql.expressions.expression import means_the_same, rename_column_in
+from leasehold.sql.expressions.expression import (
+    find_cast_of,
+    means_the_same,
+    rename_column_in,
+)
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AlterType,
@@ -375,6 +379,8 @@ def drop_expression(draft: TableDraft, action: DropExpression) -> None:
 
 def alter_type(draft: TableDraft, action: AlterType) -> None:
     old = draft.column(action.column, action.position)
+    if action.using is not None and _keeps_values(action.using, old):
+        action = replace(action, using=None)
     if old.type == action.type and action.using is None:
         draft.notices.append(f"column {old.name!r} is of type {old.type} already")
         return
@@ -425,6 +431,13 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
     draft.words.append(f"column {old.name}")
     draft.columns[old.name] = new
     draft.retyped.add(new.element_id)
+
+
+def _keeps_values(using: str, old: Column) -> bool:
+    """Say whether USING casts the column to a type that has all of its values (`c::bigint`): then
+    it says no more than the type does."""
+    cast = find_cast_of(using, old.name)
+    return cast is not None and (cast == old.type or holds_all_of(cast, old.type))
 
 
 def _can_be_widened(draft: TableDraft, old: Column, action: AlterType) -> bool:

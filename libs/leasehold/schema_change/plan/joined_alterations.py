@@ -14,6 +14,7 @@ from leasehold.sql.syntax.statements import (
     AddCheck,
     AddColumn,
     AddForeignKey,
+    AddPrimaryKey,
     AddUnique,
     AlterTable,
     DropColumn,
@@ -25,7 +26,7 @@ from leasehold.sql.syntax.statements import (
 
 _ADDS: Final = (AddCheck, AddColumn, AddForeignKey, AddUnique)
 _DROPS: Final = (DropColumn, DropConstraint)
-_RENAMES: Final = (RenameColumn, RenameConstraint, RenameTable)
+_ALONE: Final = (RenameColumn, RenameConstraint, RenameTable, AddPrimaryKey)
 
 
 def join_alterations(said: Iterable[Said]) -> list[tuple[Said, int]]:
@@ -33,7 +34,7 @@ def join_alterations(said: Iterable[Said]) -> list[tuple[Said, int]]:
     how many it was made of.
 
     In one ALTER TABLE what is dropped goes before what is added, whatever the order. So what comes
-    after an addition, and drops, stays a statement of its own, and so does a RENAME.
+    after an addition, and drops, stays a statement of its own; so do a RENAME and a primary key.
     """
     found: list[tuple[Said, int]] = []
     for each in said:
@@ -54,7 +55,7 @@ def _continues(before: object, after: object) -> bool:
         return False
     if (before.table, before.if_exists) != (after.table, after.if_exists):
         return False
-    if any(isinstance(action, _RENAMES) for action in (*before.actions, *after.actions)):
+    if any(isinstance(action, _ALONE) for action in (*before.actions, *after.actions)):
         return False
     adds = any(isinstance(action, _ADDS) for action in before.actions)
     return not (adds and any(isinstance(action, _DROPS) for action in after.actions))

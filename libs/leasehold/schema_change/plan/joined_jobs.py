@@ -7,22 +7,31 @@ what fails before that takes all of it back.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import apply_edits
-from leasehold.catalog.elements import Check, Column, ForeignKey, Index
+from leasehold.catalog.elements import Column, ForeignKey, Index
 from leasehold.catalog.job import Job
 from leasehold.catalog.states import State
 from leasehold.model.errors import FeatureNotSupported, Refused, UnknownColumn
 from leasehold.rows.check_constraints import condition_of
 from leasehold.rows.generated import derive
 from leasehold.rows.index_entries import exact_entry
+from leasehold.schema_change.plan.renamed_columns import Renamed, find_renamed, name_as_before
+from leasehold.schema_change.plan.repeated_changes import (
+    changes_default,
+    fields_of,
+    find_place,
+    gives_type,
+    join_repeated,
+    takes_away,
+)
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps.element_paths import (
     ElementPath,
-    Stage,
     delay_behind,
     delay_default,
     demand,
@@ -30,27 +39,35 @@ from leasehold.schema_change.steps.element_paths import (
 from leasehold.schema_change.steps.steps import steps_of
 
 _DEFAULT: Final = "default_expression"
-_Place = tuple[int, object, int]
 
 
-def join_plans(first: JobPlan, more: JobPlan, *, with_rows: bool = False) -> JobPlan | None:
+def join_plans(
+    first: JobPlan,
+    more: JobPlan,
+    demanded: frozenset[int] = frozenset(),
+    *,
+    with_rows: bool = False,
+) -> JobPlan | None:
     """Return the plan of one job for both, of one table, `more` being planned on what `first`
     leaves; None: it takes back all of that. `with_rows`: those of a transaction are committed when
-    all of it is shown, so that they can fill a column which is NOT NULL then.
+    all of it is shown, so that they can fill a column which is NOT NULL then. `demanded`: columns
+    that were there and that they fill.
 
     Raises FeatureNotSupported where the two can't walk side by side."""
     assert first.job.table_id == more.job.table_id, "one table"
-    first, more = _without_taken_back(first, more)
+    first, more = join_repeated(*_without_taken_back(first, more))
     _refuse_crossing(first, more)
     new = {path.name[1] for path in first.paths if path.new and isinstance(path.element, Column)}
     # ⚠ Whoever is at the version before the new column is public goes by its first default.
     indexes = {path.name[1]: path for path in first.paths if isinstance(path.element, Index)}
     paths = list(first.paths)
-    blank = _find_blank(first) if with_rows else frozenset()
+    filled = (_find_blank(first) if with_rows else frozenset()) | demanded
+    renamed = find_renamed(first.paths)
     for path in more.paths:
-        if path.name[1] in blank and isinstance(path.element, Column) and _is_not_null(path):
-            path = demand(path.element)
-        if path.name[1] in new and _DEFAULT in _fields(path):
+        path = _demand(path, filled)
+        if path.new:
+            path = _name_as_before(more, path, renamed)
+        if path.name[1] in new and _DEFAULT in fields_of(path):
             path = delay_default(path)
         if path.new and isinstance(path.element, ForeignKey) and path.element.index in indexes:
             path = delay_behind(path, indexes[path.element.index])
@@ -79,12 +96,50 @@ def join_plans(first: JobPlan, more: JobPlan, *, with_rows: bool = False) -> Job
     )
 
 
+def _name_as_before(
+    more: JobPlan, path: ElementPath, renamed: Mapping[int, Renamed]
+) -> ElementPath:
+    made = name_as_before(path, renamed)
+    if made is None:
+        # ⚠ Before the commit step a column has its old name yet, and no expression finds it.
+        raise _refusal(more, f"of which a column that {_words(path)} names gets another name")
+    return made
+
+
+def demand_filled(planned: JobPlan, columns: frozenset[int]) -> JobPlan:
+    """Return a plan that sets those columns NOT NULL when rows of its transaction have filled
+    them."""
+    if columns.isdisjoint(find_set_not_null(planned)):
+        return planned
+    paths = tuple(_demand(path, columns) for path in planned.paths)
+    steps, point = steps_of(paths)
+    return replace(planned, job=replace(planned.job, steps=steps, point=point), paths=paths)
+
+
+def find_set_not_null(planned: JobPlan) -> frozenset[int]:
+    """Return the columns that were there and are set NOT NULL."""
+    new = {path.name[1] for path in planned.paths if path.new and isinstance(path.element, Column)}
+    own = (path for path in planned.paths if isinstance(path.element, Column))
+    return frozenset(path.name[1] for path in own if _is_not_null(path)) - new
+
+
+def _demand(path: ElementPath, columns: frozenset[int]) -> ElementPath:
+    """Return the path of a NOT NULL that rows of the transaction see to, where it is of one of
+    those columns."""
+    element = path.element
+    if path.name[1] in columns and isinstance(element, Column) and _is_not_null(path):
+        return demand(element)
+    return path
+
+
 def _without_taken_back(first: JobPlan, more: JobPlan) -> tuple[JobPlan, JobPlan]:
     """Return both without what the first makes and the other takes away again: it never comes."""
-    made = {_place(path) for path in first.paths if path.new}
-    back = {_place(path) for path in more.paths if _goes(path)} & made
+    made = {find_place(path) for path in first.paths if path.new}
+    back = {find_place(path) for path in more.paths if takes_away(path)} & made
     left, added = (
-        replace(planned, paths=tuple(path for path in planned.paths if _place(path) not in back))
+        replace(
+            planned, paths=tuple(path for path in planned.paths if find_place(path) not in back)
+        )
         for planned in (first, more)
     )
     return left, added
@@ -112,26 +167,12 @@ def moves_rows(planned: JobPlan) -> bool:
         if isinstance(path.element, Descriptor) and not (path.element.sequence and path.new)
     ]
     names = {"name", "alias", "key_name", "lock_moves", "sequence"}
-    return any(path.new or not _fields(path) <= names for path in there)
-
-
-def find_looked_at(planned: JobPlan) -> frozenset[tuple[int, int]]:
-    """Return the tables of which rows that are there can keep the job from its end, each with the
-    element for which they are looked at."""
-    blank = _find_blank(planned)
-    found: set[tuple[int, int]] = set()
-    for path in planned.paths:
-        if _is_risky(path, blank):
-            _, element = path.name
-            found.add((path.table_id or planned.job.table_id, element))
-            if isinstance(path.element, ForeignKey):
-                found.add((path.element.parent, element))
-    return frozenset(found)
+    return any(path.new or not fields_of(path) <= names for path in there)
 
 
 def find_demanded(planned: JobPlan) -> frozenset[int]:
     """Return the columns that rows of the transaction have to fill."""
-    return frozenset(path.name[1] for path in planned.paths if "demanded" in _fields(path))
+    return frozenset(path.name[1] for path in planned.paths if "demanded" in fields_of(path))
 
 
 def _find_blank(planned: JobPlan) -> frozenset[int]:
@@ -142,27 +183,7 @@ def _find_blank(planned: JobPlan) -> frozenset[int]:
 
 
 def _is_not_null(path: ElementPath) -> bool:
-    return path.enforced_at >= 0 and "not_null_enforced" in _fields(path)
-
-
-def _is_risky(path: ElementPath, blank: frozenset[int]) -> bool:
-    stages, element = _stages(path), path.element
-    validated = isinstance(element, Check | ForeignKey) and any(stage.verify for stage in stages)
-    if validated or any(stage.enforces for stage in stages):
-        match element:
-            case Index(columns=columns):
-                return element.computed or blank.isdisjoint(columns)
-            case ForeignKey(columns=columns, full=full):
-                return not blank.issuperset(columns) if full else blank.isdisjoint(columns)
-        return True
-    if not any(stage.backfill for stage in stages):
-        return False
-    match element:
-        case Column():
-            return element.derived is not None or bool(element.draws_from) or _retypes(path)
-        case Index():
-            return element.computed
-    return True
+    return path.enforced_at >= 0 and "not_null_enforced" in fields_of(path)
 
 
 def check_versions(table: Descriptor, planned: JobPlan) -> None:
@@ -190,72 +211,30 @@ def check_versions(table: Descriptor, planned: JobPlan) -> None:
 def _refuse_crossing(first: JobPlan, more: JobPlan) -> None:
     """Refuse a statement that changes what an earlier one of the request is changing already, but
     for other fields of it."""
-    before = {_place(path): path for path in first.paths}
-    retyped = {path.name[1] for path in first.paths if _retypes(path)}
+    before = {find_place(path): path for path in first.paths}
+    retyped = {path.name[1] for path in first.paths if gives_type(path)}
     going = {
         path.element.name
         for path in first.paths
-        if isinstance(path.element, Column) and not path.new and _fields(path) & {"state", "name"}
-    }
-    renamed = {
-        path.name[1]
-        for path in first.paths
-        if isinstance(path.element, Column) and "name" in _fields(path)
+        if isinstance(path.element, Column) and not path.new and fields_of(path) & {"state", "name"}
     }
     if not is_joinable(more):
         raise _refusal(more, "which gets another primary key by it, or a sequence")
     for path in more.paths:
         element = path.element
         sources = getattr(getattr(element, "derived", None), "sources", ())
-        if not retyped.isdisjoint((path.name[1], *path.over, *sources)):
+        over = (path.name[1], *path.over, *sources)
+        if not changes_default(path) and not retyped.isdisjoint(over):
             raise _refusal(more, "of which a column gets another type by an earlier one")
-        # ⚠ Before the commit step a column has its old name yet, and no expression finds it.
-        if path.new and not renamed.isdisjoint(_find_named(path)):
-            raise _refusal(more, f"of which a column that {_words(path)} names gets another name")
-        other = before.get(_place(path))
+        other = before.get(find_place(path))
         if other is not None and not _can_share(other, path):
             raise _refusal(more, f"whose {_words(path)} an earlier one changes already")
         if path.new and isinstance(element, Column) and element.name in going:
             raise _refusal(more, f"whose column {element.name!r} an earlier one takes away")
 
 
-def _find_named(path: ElementPath) -> tuple[int, ...]:
-    """Return the columns that an element names in an expression."""
-    match path.element:
-        case Check(columns=columns):
-            return columns
-        case Index(over=over) as index:
-            return tuple(over) if index.computed else ()
-        case Column(derived=derived):
-            return () if derived is None else derived.sources
-    return ()
-
-
 def _can_share(first: ElementPath, more: ElementPath) -> bool:
-    return not (_goes(first) or _goes(more) or _fields(first) & _fields(more))
-
-
-def _retypes(path: ElementPath) -> bool:
-    """Say whether a column takes the place of another."""
-    element = path.element
-    new = path.new and isinstance(element, Column)
-    return new and not getattr(element, "generated", False) and "derived" in _fields(path)
-
-
-def _place(path: ElementPath) -> _Place:
-    return (path.table_id, *path.name)
-
-
-def _goes(path: ElementPath) -> bool:
-    return any(stage.change is None for stage in _stages(path))
-
-
-def _fields(path: ElementPath) -> frozenset[str]:
-    return frozenset(name for stage in _stages(path) for name in stage.change or ())
-
-
-def _stages(path: ElementPath) -> tuple[Stage, ...]:
-    return (*path.before_commit, *path.after_commit)
+    return not (takes_away(first) or takes_away(more) or fields_of(first) & fields_of(more))
 
 
 def _words(path: ElementPath) -> str:

@@ -159,6 +159,21 @@ def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Ch
     return changes
 
 
+def give_key(table: Descriptor, key: AddPrimaryKey, catalog: Catalog) -> Descriptor:
+    """Return a table without a PRIMARY KEY that nobody has used yet, as it is with one. Raises what
+    `key_columns` and `key_object_name` raise."""
+    assert table.hidden_key, "another key is another table"
+    ids = tuple(column.element_id for column in key_columns(table, key))
+    columns = (
+        replace(c, nullable=False, not_null_enforced=False) if c.element_id in ids else c
+        for c in table.columns
+        if not c.hidden
+    )
+    made = replace(table, columns=tuple(columns), primary_key=ids)
+    name = key_object_name(made, key.name, relation_names(catalog))
+    return replace(made, key_name="" if name == made.key_constraint else name)
+
+
 def key_columns(table: Descriptor, key: AddPrimaryKey) -> tuple[Column, ...]:
     """Return the columns of the other key. Raises UnknownColumn, InvalidDefinition (42P16),
     FeatureNotSupported."""

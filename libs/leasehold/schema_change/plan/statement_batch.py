@@ -33,6 +33,7 @@ from leasehold.catalog.sequence_ownership import (
 )
 from leasehold.catalog.states import State
 from leasehold.model.errors import FeatureNotSupported, TableBusy, UnknownTable
+from leasehold.model.ids import is_sequence_id
 from leasehold.model.records.log import (
     CatalogWrite,
     DescriptorWrite,
@@ -54,12 +55,16 @@ from leasehold.schema_change.plan.drops import (
 )
 from leasehold.schema_change.plan.joined_jobs import (
     check_versions,
+    demand_filled,
+    find_set_not_null,
     is_joinable,
     join_plans,
     table_after,
 )
 from leasehold.schema_change.plan.other_objects import comment_on
 from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.primary_key import give_key, read_key_change
+from leasehold.schema_change.plan.referred_elements import leaves_referred, new_foreign_keys
 from leasehold.schema_change.plan.results import (
     CreateTablePlan,
     JobPlan,
@@ -73,6 +78,7 @@ from leasehold.schema_change.plan.transaction_job import join_tables, refuse_in_
 from leasehold.schema_change.plan.views import change_views, follow_tables, refuse_view
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
+    AlterTable,
     Change,
     Comment,
     CreateSequence,
@@ -96,7 +102,10 @@ class StatementBatch:
     their new bounds. `in_place`, `computed`: see `plan`. `whole`: they are of a transaction,
     whose changes of tables that were there are one job with what it makes and drops
     (`transaction_job.py`); of its versions nobody knows the numbers yet, so none is `computed`.
-    `trusted`: see `follow_tables`. `comments`: whether they are kept."""
+    `trusted`: see `follow_tables`. `comments`: whether they are kept.
+    `written`: tables of which the transaction has written rows before the next statement;
+    `demands`: columns, (table id, element id), that it sets NOT NULL behind such rows: the master
+    makes sure of them when it commits the rows."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -115,6 +124,8 @@ class StatementBatch:
     _drop_plans: list[JobPlan] = field(default_factory=list)
     trusted: bool = False
     comments: bool = True
+    written: frozenset[int] = frozenset()
+    demands: frozenset[tuple[int, int]] = frozenset()
 
     @classmethod
     def on(
@@ -126,11 +137,13 @@ class StatementBatch:
         in_place: bool = True,
         computed: bool = True,
         whole: bool = False,
+        demands: Iterable[tuple[int, int]] = (),
     ) -> StatementBatch:
         """Return one of statements that `actor` says."""
         ahead = CatalogAhead.of(catalog, provisional=provisional)
         made = cls(ahead, actor=actor, _recorded=catalog.access, in_place=in_place)
         made.whole, made.computed = whole, computed and not whole
+        made.demands = frozenset(demands)
         return made
 
     def copy(self) -> StatementBatch:
@@ -152,6 +165,8 @@ class StatementBatch:
             list(self._drop_plans),
             self.trusted,
             self.comments,
+            self.written,
+            self.demands,
         )
 
     @property
@@ -266,6 +281,8 @@ class StatementBatch:
             if owning is None or "table" not in answered:
                 return answered  # nobody is to own it, or it was there
             return {**answered, **self.take(owning, sql, request_id, context, rows_about)}
+        if isinstance(change, AlterTable) and (keyed := self._key_new_table(change, ahead)):
+            return keyed
         try:
             planned = plan(
                 change,
@@ -311,7 +328,7 @@ class StatementBatch:
                 answer = {"truncated": tuple(table.name for table in tables)}
             case JobPlan(job) if isinstance(change, DropTable | DropSequence) and find_drops(job):
                 self._forget_alterations(job)
-                self._refuse_shared(job)
+                self._refuse_shared(planned)
                 self._drop_plans += [planned] if job.table_id not in self.made else []
                 own = tuple(list_own_sequences(self.catalog.newest(job.table_id)))
                 answer = self._drop(job, rows_about)
@@ -330,7 +347,7 @@ class StatementBatch:
                 answer = {"table": job.table_id}
             case JobPlan(job) if find_drops(job) and not self._joins_table(job):
                 self._drop_plans.append(planned)
-                self._refuse_shared(job)
+                self._refuse_shared(planned)
                 answer = {"job": self._add_drop(self._count_rows(job, rows_about))}
             case JobPlan(job):
                 self._refuse_name_that_goes(job)
@@ -358,6 +375,21 @@ class StatementBatch:
         if notices:
             answer["notices"] = notices
         return answer
+
+    def _key_new_table(self, change: AlterTable, catalog: Catalog) -> Answer | None:
+        """Give a table of this request the primary key that a statement of its own says; None: it
+        says something else."""
+        named = (t for t in self.made.values() if t.name == change.table and t.sequence is None)
+        table = next(named, None)
+        if table is None or not table.hidden_key:
+            return None
+        asked = read_key_change(table, change.actions)
+        if asked is None or asked.key is None:
+            return None
+        made = give_key(table, asked.key, catalog)
+        self._check_beside_jobs((made,), ())
+        self._make(made)
+        return {"table": made.table_id}
 
     def _refuse_beside(self, planned: JobPlan) -> None:
         """A job that is done at once may have no part in tables that are not this request's
@@ -396,11 +428,14 @@ class StatementBatch:
         if self.whole:
             refuse_in_transaction(planned)
         earlier = self.plans.get(planned.job.table_id)
-        self._refuse_shared(planned.job, earlier)
+        self._refuse_shared(planned, earlier)
         own = [edit for step in planned.job.steps for edit in step.edits]
         self._check_beside_jobs((), [e for e in own if not e.table_id], planned.job.table_id)
-        if earlier is not None:
-            joined = join_plans(earlier, planned, with_rows=self.whole)
+        demanded = self._find_demands(planned)
+        if earlier is None:
+            planned = demand_filled(planned, demanded)
+        else:
+            joined = join_plans(earlier, planned, demanded, with_rows=self.whole)
             if joined is None:
                 del self.plans[planned.job.table_id]
                 self.catalog.forget_job(earlier.job.job_id)
@@ -412,17 +447,39 @@ class StatementBatch:
         self.catalog.put_job(job)
         return job.job_id
 
-    def _refuse_shared(self, job: Job, own: JobPlan | None = None) -> None:
+    def _find_demands(self, planned: JobPlan) -> frozenset[int]:
+        """Return the columns of a table that rows of this transaction are to have filled, and note
+        those that a statement behind such rows sets NOT NULL."""
+        table_id = planned.job.table_id
+        if table_id in self.written:
+            self.demands |= {(table_id, element) for element in find_set_not_null(planned)}
+        return frozenset(element for table, element in self.demands if table == table_id)
+
+    def _refuse_shared(self, asked: JobPlan, own: JobPlan | None = None) -> None:
         """Refuse a job of tables that another one of this request changes (D9), or needs as they
         are; `own`: the one that it joins."""
+        job = asked.job
         for planned in self.plans.values():
             if planned is own:
                 continue
-            shared = {*planned.job.tables} & {*job.tables}
-            if shared or not {*planned.job.needs}.isdisjoint(job.tables):
+            needed = {*planned.job.needs} & {*job.tables}
+            if {*planned.job.tables} & {*job.tables}:
                 raise self._already_changed(planned.job)
-            if {*planned.job.tables} & {*job.needs} and not _only_adds(planned):
+            if needed and not (self.whole and self._leaves(asked, planned.job)):
                 raise self._already_changed(planned.job)
+            if {*planned.job.tables} & {*job.needs} and not self._leaves(planned, job):
+                raise self._already_changed(planned.job)
+
+    def _leaves(self, planned: JobPlan, job: Job) -> bool:
+        """Say whether what a job needs in the table of another one is left as it is. Both are one
+        in a transaction; else the one may come after the other."""
+        if _only_adds(planned):
+            return True
+        table_id = planned.job.table_id
+        if not self.whole or is_sequence_id(table_id):
+            return False
+        there = self.catalog.newest(table_id)
+        return leaves_referred(there, planned, new_foreign_keys(job))
 
     def _check_beside_jobs(
         self, made: Iterable[Descriptor], edits: Iterable[Edit], table_id: int = 0
@@ -447,7 +504,9 @@ class StatementBatch:
                 index = key.parent_index
                 if index and all(index != each.element_id for each in there.indexes):
                     raise self._too_early(planned.job, "makes unique what is referred to")
-                if not _only_adds(planned) and number != table_id:
+                if number == table_id or _only_adds(planned):
+                    continue
+                if not (self.whole and leaves_referred(there, planned, [key])):
                     raise self._already_changed(planned.job)
 
     def _too_early(self, job: Job, what: str) -> FeatureNotSupported:

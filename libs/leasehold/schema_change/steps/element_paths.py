@@ -347,10 +347,10 @@ def set_not_null(column: Column) -> ElementPath:
 
 
 def demand(column: Column) -> ElementPath:
-    """Set a column NOT NULL that the same job adds, and that rows of its transaction fill: when
-    they are committed no row lacks it, which the master makes sure of. ⚠ So there is no row to be
-    looked through, and whoever does not see the column yet can't insert one: the value that he
-    can't give he can't give from then on."""
+    """Set a column NOT NULL that rows of the job's transaction fill: when they are committed no row
+    lacks it, which the master makes sure of. ⚠ So there is no row to be looked through, and whoever
+    is at the version before can't leave it empty from then on: not where the same job adds the
+    column, which he can't name, and not where it was there."""
     demanded = Stage({"not_null_enforced": True, "demanded": True})
     sure = Stage({"nullable": False, "not_null_enforced": False, "demanded": False})
     return ElementPath(column, after_commit=(demanded, sure))

@@ -41,7 +41,8 @@ from leasehold.sql.syntax.kept import (
 )
 from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.scanning import Token
-from leasehold.sql.syntax.tree import Name, Node
+from leasehold.sql.syntax.tree import Cast, Name, Node
+from leasehold.sql.syntax.types import type_of
 from leasehold.sql.syntax.words import is_word
 from leasehold.values.storage import to_storage
 from leasehold.values.types import TEXT_BYTES_MAX, Type, parse_type
@@ -143,6 +144,15 @@ def means_the_same(text: str, one: Descriptor, other: Descriptor, zone: str = ""
             Compiler(descriptor.column, descriptor.name, kept=True).part(_tree(text))
         met.append(found)
     return met[0] == met[1]
+
+
+def find_cast_of(text: str, column: str) -> Type | None:
+    """Return the type to which an expression casts a column, and does nothing else; None: it is
+    something else. Raises what the type raises."""
+    tree = _tree(text)
+    if not isinstance(tree, Cast) or not isinstance(tree.operand, Name):
+        return None
+    return type_of(tree.target, in_query=False) if tree.operand.parts == (column,) else None
 
 
 def asks_session_zone(

@@ -14,6 +14,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import FeatureNotSupported, UnknownFunction, WrongObject
 from leasehold.sql.functions import comparisons, networks, not_supported, polymorphic
 from leasehold.sql.functions.aggregates.aggregates import Aggregate, aggregate_of
@@ -204,6 +205,10 @@ def _beside_text(kinds: Kinds) -> list[Function]:
             compute = _joined_in_zone(change.compute, at_left=at_left)
             made.append(make_zoned("||", arguments, TEXT, compute))
             continue
+        if change.volatility != "immutable":  # a name that the catalog is asked for
+            named = _joined_by_name(change.compute, at_left=at_left)
+            made.append(Function("||", arguments, TEXT, named, volatility="stable"))
+            continue
         shorter = _joined(change.compute, at_left=at_left)
         longer = _joined(change.compute, at_left=at_left, most=text.MADE_CHARACTERS_MAX)
         made.append(Function("||", arguments, TEXT, shorter, computes_more=longer))
@@ -213,6 +218,13 @@ def _beside_text(kinds: Kinds) -> list[Function]:
 def _joined_in_zone(to_text: Callable[..., Any], *, at_left: bool) -> Callable[..., Any]:
     def compute(zone: ZoneInfo, left: Any, right: Any) -> Any:
         return _joined(partial(to_text, InZone(zone)), at_left=at_left)(left, right)
+
+    return compute
+
+
+def _joined_by_name(to_text: Callable[..., Any], *, at_left: bool) -> Callable[..., Any]:
+    def compute(context: CommitContext, left: Any, right: Any) -> Any:
+        return _joined(partial(to_text, context), at_left=at_left)(left, right)
 
     return compute
 

@@ -81,7 +81,7 @@ class CatalogNames:
         """Return the number of what is named, None where there is none."""
         match kind:
             case "regclass":
-                return self._relation(*_two(name))
+                return self._relation(*self._of_this_database(name))
             case "regtype":
                 return self._catalog.type_oid(name)
             case "regnamespace":
@@ -113,6 +113,17 @@ class CatalogNames:
             case "regrole" if oid in self._catalog.access.roles.by_id:
                 return text.quoted(self._catalog.role_name(oid))
         return str(oid)
+
+    def _of_this_database(self, name: str) -> tuple[str, str]:
+        """Return schema and name of a relation, before which its database may stand."""
+        parts = list(_parts(name))
+        if len(parts) == 3:
+            if parts[0] != self._catalog.database:
+                raise FeatureNotSupported(
+                    f"cross-database references are not implemented: {name:.80}"
+                )
+            return parts[1], parts[2]
+        return _two(name)
 
     def _relation(self, schema: str, name: str) -> int | None:
         if schema in ("", PG_CATALOG):

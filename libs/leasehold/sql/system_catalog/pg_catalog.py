@@ -386,8 +386,16 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "pg_description": _descriptions,
     "pg_indexes": _index_definitions,
     "pg_settings": _settings,
-    **dict.fromkeys(("pg_stat_all_tables", "pg_stat_user_tables"), _counted_tables),
-    **dict.fromkeys(("pg_stat_all_indexes", "pg_stat_user_indexes"), _counted_indexes),
+    **{
+        f"pg_{counts}_{whose}_tables": _counted_tables
+        for counts in ("stat", "statio")
+        for whose in ("all", "user")
+    },
+    **{
+        f"pg_{counts}_{whose}_indexes": _counted_indexes
+        for counts in ("stat", "statio")
+        for whose in ("all", "user")
+    },
     "pg_sequence": sequence_rows,
     "pg_sequences": sequences_view,
     "pg_depend": dependencies,

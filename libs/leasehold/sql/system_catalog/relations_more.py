@@ -17,6 +17,15 @@ _STAT_INDEXES: Final = """
     relid oid?, indexrelid oid?, schemaname name?, relname name?, indexrelname name?, idx_scan
     bigint?, idx_tup_read bigint?, idx_tup_fetch bigint?
 """
+_STATIO_TABLES: Final = """
+    relid oid?, schemaname name?, relname name?, heap_blks_read bigint?, heap_blks_hit bigint?,
+    idx_blks_read bigint?, idx_blks_hit bigint?, toast_blks_read bigint?, toast_blks_hit bigint?,
+    tidx_blks_read bigint?, tidx_blks_hit bigint?
+"""
+_STATIO_INDEXES: Final = """
+    relid oid?, indexrelid oid?, schemaname name?, relname name?, indexrelname name?,
+    idx_blks_read bigint?, idx_blks_hit bigint?
+"""
 """Nobody counts scans and rows of one table: which there are is told, and NULL for each count."""
 
 PG_CATALOG_MORE: Final[Mapping[str, str]] = {
@@ -200,6 +209,8 @@ PG_CATALOG_MORE: Final[Mapping[str, str]] = {
     """,
     **dict.fromkeys(("pg_stat_all_tables", "pg_stat_user_tables"), _STAT_TABLES),
     **dict.fromkeys(("pg_stat_all_indexes", "pg_stat_user_indexes"), _STAT_INDEXES),
+    **dict.fromkeys(("pg_statio_all_tables", "pg_statio_user_tables"), _STATIO_TABLES),
+    **dict.fromkeys(("pg_statio_all_indexes", "pg_statio_user_indexes"), _STATIO_INDEXES),
     "pg_user_mapping": """
         oid oid, umuser oid, umserver oid, umoptions text[]?
     """,

@@ -50,7 +50,9 @@ def _type_parts(text: str) -> tuple[str, bool] | None:
     modifiers, closed, zone = more.partition(")")
     if parenthesis and not (closed and _MODIFIERS.issuperset(modifiers) and zone in _ZONES):
         return None
-    plain = name.rstrip().removeprefix("pg_catalog.").lstrip()
+    plain = name.rstrip().removeprefix('"pg_catalog".').removeprefix("pg_catalog.").lstrip()
+    if plain != '"char"' and len(plain) > 2 and plain[0] == plain[-1] == '"':
+        plain = plain[1:-1]
     return (plain + zone, bool(bracket)) if plain else None
 
 

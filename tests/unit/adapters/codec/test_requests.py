@@ -697,6 +697,7 @@ def test_time_zones_travel_with_the_statements(operations: tuple[Operation, ...]
     "said",
     [
         ChangeRequest(ID, sql="DROP TABLE t", held=True),
+        ChangeRequest(ID, sql="DROP TABLE t", held=True, demands=((5, 2), (6, 1))),
         ChangeRequest(ID, releases=b"\x01" * 6 + b"\x70\x01" + b"\x81" * 8),
         ChangeRequest(ID, sql="GRANT a TO b", releases=ID),
         ChangeRequest(ID, sql="GRANT a TO b", fence=LockFence("run", 2**53 - 1, 3)),
@@ -704,6 +705,13 @@ def test_time_zones_travel_with_the_statements(operations: tuple[Operation, ...]
 )
 def test_a_job_and_its_rows_find_each_other(said: ChangeRequest) -> None:
     assert decode_request(*encode_request(said)) == said
+
+
+@pytest.mark.parametrize("demands", [5, [5], [[5]], [[5, "2"]], [[5, True]], [[1, 2]] * 1001])
+def test_broken_demands_are_refused_by_name(demands: Any) -> None:
+    data = json.dumps({"id": ID_TEXT, "sql": "DROP TABLE t", "demands": demands}).encode()
+    with pytest.raises(MalformedRequest, match="demands"):
+        decode_request(JSON, data)
 
 
 @pytest.mark.parametrize("zones", ["UTC", [1], [""], ["Z" * 256], ["UTC"] * 129, {"UTC": 1}])

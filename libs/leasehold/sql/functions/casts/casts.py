@@ -48,7 +48,7 @@ from leasehold.values.storage import to_storage
 from leasehold.values.text_io import from_text, reads_zone, shows_zone, to_text
 from leasehold.values.time_zone import InZone, at_zone, local_of
 from leasehold.values.times import round_time, round_zoned
-from leasehold.values.types import FLOATS, INTEGER_BITS, TIMED, Type, element_of
+from leasehold.values.types import FLOATS, INTEGER_BITS, TIMED, Type, array_of, element_of
 
 Context: TypeAlias = Literal["implicit", "assignment", "explicit"]
 Convert: TypeAlias = Callable[..., Any]
@@ -65,7 +65,7 @@ def make_cast(source: Type | None, target: Type, context: Context) -> Function |
     element = element_of(target)
     given = None if source is None else element_of(source)
     if element is not None and element.name in REGISTERED and given is None:
-        return None  # the catalog would be asked for each element
+        return _names_cast(source, target, element, context)
     if source is None:
         taken = (Type("text"),)
         if target.name in REGISTERED:
@@ -88,6 +88,24 @@ def make_cast(source: Type | None, target: Type, context: Context) -> Function |
     if _asks_zone(source, target):
         return make_zoned("cast", (source,), target, _told(change, fit))
     return Function("cast", (source,), target, _after(change, fit))
+
+
+def _names_cast(
+    source: Type | None, target: Type, element: Type, context: Context
+) -> Function | None:
+    """Return the cast of `{int,bigint}` to an array of what these names are of, which asks the
+    catalog for each."""
+    if source is not None and (context != "explicit" or not is_text(source)):
+        return None
+    texts = array_of(Type("text"))
+    cast = _array_cast(texts, target, element, "explicit")
+    assert cast is not None, "a name is of something, or refused"
+
+    def found(at: CommitContext, text: str) -> Any:
+        return cast.compute(at, from_text(texts, text))
+
+    taken = Type("text") if source is None else source
+    return Function("cast", (taken,), target, found, volatility="stable")
 
 
 def _array_cast(source: Type, target: Type, element: Type, context: Context) -> Function | None:

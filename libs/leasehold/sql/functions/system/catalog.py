@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog import definitions
 from leasehold.catalog.elements import CommitContext
+from leasehold.model.errors import WrongObject
 from leasehold.sql.functions.function import (
     BIGINT,
     BOOLEAN,
@@ -21,6 +22,7 @@ from leasehold.sql.functions.function import (
     Function,
 )
 from leasehold.sql.functions.system.session import system_of
+from leasehold.values.arrays import elements_of
 from leasehold.values.catalog_types import NAME, OID, REGCLASS
 from leasehold.values.letters import ascii_lower
 from leasehold.values.numeric import EXACT, decimal_of, text_of
@@ -129,7 +131,20 @@ def _registered(kind: str) -> Tell:
     return lambda catalog, name: catalog.names.find(kind, name)
 
 
+def _types_of(_: SystemCatalog, stored: str) -> str:
+    return ", ".join(str(definitions.format_type(oid, None)) for oid in elements_of(stored))
+
+
+def _last_value(catalog: SystemCatalog, oid: int) -> int | None:
+    sequence = catalog.relation(oid)
+    if sequence is None or sequence.sequence is None:
+        raise WrongObject(f'"{catalog.relation_name(oid)}" is not a sequence')
+    return catalog.last_value(sequence)
+
+
 _NAMES: Final = (
+    _told("oidvectortypes", (Type("oidvector"),), TEXT, _types_of),
+    _told("pg_sequence_last_value", (REGCLASS,), BIGINT, _last_value),
     _told("pg_table_is_visible", (OID,), BOOLEAN, lambda catalog, oid: catalog.is_visible(oid)),
     _told("pg_type_is_visible", (OID,), BOOLEAN, _type_visible),
     *(

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Installs the migration tools that tests/integration/tools runs beside Python's, from npm, the Go
+# proxy and Maven, into .leasehold/client-tools. What can't be had is said, and its tests are skipped.
+set -uo pipefail
+cd -P "$(dirname "$0")/.."
+
+folder=$PWD/.leasehold/client-tools
+mkdir -p "$folder/bin" "$folder/jars"
+
+miss() { echo "client-tools: $1 is not there: its tests will be skipped" >&2; }
+
+if command -v npm > /dev/null; then
+  npm install --silent --no-fund --no-audit --ignore-scripts --prefix "$folder" \
+    knex@3.3.0 pg@8.23.1 || miss "knex"
+else
+  miss "npm"
+fi
+
+if command -v go > /dev/null; then
+  GOBIN=$folder/bin go install github.com/pressly/goose/v3/cmd/goose@v3.24.1 || miss "goose"
+else
+  miss "go"
+fi
+
+if command -v mvn > /dev/null; then
+  for jar in org.postgresql:postgresql:42.7.4 org.liquibase:liquibase-core:4.29.2; do
+    mvn --quiet --batch-mode dependency:copy -Dartifact="$jar" -DoutputDirectory="$folder/jars" \
+      || miss "$jar"
+  done
+  # What Liquibase itself needs.
+  for jar in com.opencsv:opencsv:5.9 org.yaml:snakeyaml:2.2 javax.xml.bind:jaxb-api:2.3.1 \
+    org.apache.commons:commons-collections4:4.4 org.apache.commons:commons-text:1.12.0 \
+    org.apache.commons:commons-lang3:3.15.0 commons-io:commons-io:2.16.1; do
+    mvn --quiet --batch-mode dependency:copy -Dartifact="$jar" -DoutputDirectory="$folder/jars" \
+      || miss "$jar"
+  done
+else
+  miss "mvn"
+fi

@@ -1,0 +1,82 @@
+"""Goal: migration tools of other languages take a history through on a listener of ours: goose up
+and down, knex in one transaction for all of its migrations, Liquibase's change sets.
+
+Method: the tools themselves, as `infra/client_tools.sh` installs them, with files of
+tests/support/tools, each on a whole database in this process.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import pytest
+
+from tests.support.postgres.dev_server import DevServer, dev_server
+
+ROOT: Final = Path(__file__).parents[3]
+INSTALLED: Final = ROOT / ".leasehold" / "client-tools"
+FILES: Final = ROOT / "tests" / "support" / "tools"
+WAIT_S: Final = 300.0
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.long("tools of other languages, which infra/client_tools.sh installs"),
+]
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[DevServer]:
+    with dev_server(tmp_path) as made:
+        yield made
+
+
+def need(path: Path, program: str) -> None:
+    """Skip where a tool, or the program that runs it, is not installed."""
+    if not path.exists() or shutil.which(program) is None:
+        pytest.skip(f"NOT TESTED with {path.name}: run infra/client_tools.sh")
+
+
+def run(*words: str | Path, cwd: Path = ROOT) -> str:
+    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=WAIT_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def url(served: DevServer) -> str:
+    return f"postgres://leasehold@127.0.0.1:{served.port}/{served.database}?sslmode=disable"
+
+
+def test_goose_walks_up_and_down(served: DevServer) -> None:
+    goose = INSTALLED / "bin" / "goose"
+    need(goose, str(goose))
+    asked = (goose, "-dir", FILES / "goose", "postgres", url(served))
+    assert "successfully migrated database to version: 3" in run(*asked, "up")
+    with psycopg.connect(url(served)) as connection:
+        found = connection.execute("select title, age from posts join users on users.id = user_id")
+        assert sorted(found.fetchall()) == [("a", 3), ("b", 3)]
+    assert "Pending" not in run(*asked, "status")
+    assert "current version: 0" in run(*asked, "down-to", "0")
+
+
+def test_knex_walks_up_and_down_in_one_transaction(served: DevServer) -> None:
+    need(INSTALLED / "node_modules" / "knex", "node")
+    told = json.loads(run("node", FILES / "knex" / "run.js", url(served), INSTALLED))
+    assert told["made"] == 3
+    assert {"about", "age", "name"} <= {*told["columns"]}
+    assert told["rows"] == [{"email": "a@b", "age": 3}, {"email": "c@d", "age": 3}]
+    assert not told["left"]
+
+
+def test_liquibase_runs_its_change_sets(served: DevServer) -> None:
+    need(INSTALLED / "jars" / "liquibase-core-4.29.2.jar", "java")
+    jdbc = f"jdbc:postgresql://127.0.0.1:{served.port}/{served.database}"
+    folder = FILES / "liquibase"
+    told = run("java", "-cp", f"{INSTALLED}/jars/*", folder / "Walk.java", jdbc, folder)
+    assert "unrun 0" in told
+    assert told.rstrip().endswith("done") or "\ndone" in told
