@@ -305,9 +305,9 @@ def _know_it_by_its_lsn(
 
 @BREAKS("repeats_wait_too", Master, "_append")
 def _repeat_answers_at_once(
-    kept: Any, master: Master, draft: RecordDraft, position: LogPosition, now: Any
+    kept: Any, master: Master, draft: RecordDraft, position: LogPosition, *more: Any
 ) -> list[Effect]:
-    appended: list[Effect] = kept(master, draft, position, now)
+    appended: list[Effect] = kept(master, draft, position, *more)
     repeats, draft.repeats = draft.repeats, []
     return [
         *appended,
