@@ -178,9 +178,10 @@ class StoreWriter(Protocol):
         ...
 
     def end_ranges(self, descriptor: Any, element_id: int, lsn: int, *, complete: bool) -> None:
-        """End, in the transaction that applies the commit `lsn`, what waits of an index: all
-        entries of its ranges are there now, each as its row has it; or, unless `complete`, nobody
-        wants them, and those that are there go, too."""
+        """End, in the transaction that applies the commit `lsn`, what waits of an index or a
+        column: all entries, or pairs, of its ranges are there now, each as its row has it; or,
+        unless `complete`, nobody wants them. Then entries that are there go, too; pairs of a column
+        that nobody has seen go with it (`Descriptor.filled_apart`)."""
         ...
 
     def outcome(self, request_id: bytes) -> Outcome | None: ...

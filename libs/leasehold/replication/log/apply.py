@@ -90,8 +90,9 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
 def _end_ranges(before: Job, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
     """End what waits of a backfill by range, if the job, as it was `before`, is no more at it. ⚠
     From the record on by which it leaves a run stores at equal positions are equal again, and
-    whoever looks there sees every entry; of one that turns back none is left, however many each
-    node has merged."""
+    whoever looks there sees every entry and pair; of one that turns back no entry is left, however
+    many each node has merged. Pairs of a column stay as far as each node was, and nobody reads or
+    compares them; they go with the column."""
     job = catalog.jobs[before.job_id]
     if not job.by_range or job.run != before.run:
         complete = job.status in (Status.RUNNING, Status.PAUSED)
