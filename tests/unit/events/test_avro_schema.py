@@ -125,9 +125,15 @@ def test_every_row_of_every_table_comes_back(data: st.DataObject) -> None:
     assert nan_as_text(read(written(schema, row), schema)) == nan_as_text(row)
 
 
-def nan_as_text(row: dict[str, Any]) -> dict[str, Any]:
-    """For comparison: Python's NaN differs from itself."""
-    return {name: "NaN" if value != value else value for name, value in row.items()}
+def nan_as_text(value: Any) -> Any:
+    """For comparison: Python's NaN differs from itself, in an array too."""
+    match value:
+        case dict():
+            return {name: nan_as_text(each) for name, each in value.items()}
+        case list():
+            return [nan_as_text(each) for each in value]
+    return "NaN" if value != value else value
+
 
 
 @given(NAMES)

@@ -366,10 +366,6 @@ def test_a_commit_that_waits_holds_up_nobody(
             writer.execute("select 1")
             done = threading.Thread(target=lambda: _swallowed(lambda: writer.execute(text, key)))
             done.start()
-            # The first of a text is a worker's, which waits for its answer itself.
-            done.join(WAIT_S)
-            done = threading.Thread(target=lambda: _swallowed(lambda: writer.execute(text, key)))
-            done.start()
             assert answers.sent.wait(WAIT_S)
             assert quick.execute("select g from t where id = 30").fetchone() == (3,)
             if leaves:

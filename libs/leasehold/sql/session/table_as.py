@@ -7,7 +7,11 @@ from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.session_statements import CreateTableAs
 from leasehold.sql.syntax.statement import Reading, names_of
 
-handles("CreateTableAsStmt", "query", "into", "objtype", "if_not_exists")
+handles(
+    "CreateTableAsStmt",
+    *("query", "into", "objtype", "if_not_exists"),
+    later=("is_select_into",),
+)
 handles(
     "IntoClause",
     *("rel", "colNames", "onCommit", "skipData"),

@@ -220,7 +220,7 @@ class ThenChanged:
 
     def __call__(self) -> bool:
         self._snapshots += 1
-        if self._snapshots == 3:
+        if self._snapshots == 4:
             lsn = self._store.position().lsn + 1
             image = {1: 1, 2: "AA", 3: 99}
             before = {0: genid(1, 0)}
