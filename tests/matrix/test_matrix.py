@@ -6,6 +6,8 @@ Scenarios 59 to 62, 75 and 79 are the disturbances; those of an item are named i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.matrix.definition import names, read
@@ -13,7 +15,23 @@ from tests.matrix.walk import walked
 from tests.models.summary import AddLine, ModelLine
 
 
-@pytest.mark.parametrize("name", names())
+def one_of_each_kind() -> Iterator[object]:
+    """All items; of those whose steps are another one's the first alone is in `make test`."""
+    taken = set()
+    for name in names():
+        like = read(name).like
+        if like in taken:
+            yield pytest.param(
+                name,
+                marks=pytest.mark.long("another item that walks the same steps is in make test"),
+            )
+        else:
+            yield name
+        if like:
+            taken.add(like)
+
+
+@pytest.mark.parametrize("name", one_of_each_kind())
 def test_every_case_of_an_item(name: str, model_line: AddLine) -> None:
     found = walked(read(name))
     words = f"{len(found.wrong)} wrong" if found.wrong else "no harm"
