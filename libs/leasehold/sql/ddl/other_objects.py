@@ -82,7 +82,7 @@ def read_drop_absent(reading: Reading, body: Body) -> tuple[DropAbsent, ...]:
     return tuple(
         DropAbsent(
             kind,
-            _named(kind, node),
+            read_object_name(kind, node),
             exists,
             reading.position(span.first),
             tag.upper(),
@@ -91,7 +91,8 @@ def read_drop_absent(reading: Reading, body: Body) -> tuple[DropAbsent, ...]:
     )
 
 
-def _named(kind: ObjectKind, node: Mapping[str, Any]) -> ObjectName:
+def read_object_name(kind: ObjectKind, node: Mapping[str, Any]) -> ObjectName:
+    """Return the name of an object as a statement says it; no schema where it says public."""
     form, body = only(node)
     match form:
         case "String":
@@ -120,7 +121,7 @@ def read_comment(reading: Reading, body: Body) -> Comment:
     two = kind in (ObjectKind.MATERIALIZED_VIEW, ObjectKind.FOREIGN_TABLE)
     first = word_index + 1 + two
     text = body.get("comment") or None  # an empty one is none
-    return Comment(kind, _named(kind, body["object"]), reading.position(first), text)
+    return Comment(kind, read_object_name(kind, body["object"]), reading.position(first), text)
 
 
 def read_create_extension(reading: Reading, body: Body) -> MakeBuiltIn:

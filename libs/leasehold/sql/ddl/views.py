@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from leasehold.sql.ddl.drops import CASCADE, listed_relations
+from leasehold.sql.ddl.drops import CASCADE
+from leasehold.sql.ddl.other_objects import read_object_name
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.statement import Reading, Span, names_of
-from leasehold.sql.syntax.statements import CreateView, DropView
+from leasehold.sql.syntax.statements import CreateView, DropAbsent, DropView, ObjectKind
 
 handles(
     "ViewStmt",
@@ -50,18 +51,20 @@ def read_create_view(reading: Reading, body: Body) -> CreateView:
     )
 
 
-def read_drop_view(reading: Reading, body: Body) -> tuple[DropView, ...]:
-    """DROP VIEW [IF EXISTS] v, … [CASCADE | RESTRICT]: a statement for each."""
+def read_drop_view(reading: Reading, body: Body) -> tuple[DropView | DropAbsent, ...]:
+    """DROP VIEW [IF EXISTS] v, … [CASCADE | RESTRICT]: a statement for each. There is no view in
+    another schema than public."""
+    reading.read("DropStmt", body)
     exists, cascade = bool(body.get("missing_ok")), body["behavior"] == CASCADE
-    named = listed_relations(reading, body)
-    names = [name for name, _ in named]
-    return tuple(
-        DropView(
-            name,
-            exists,
-            reading.position(word_index),
-            cascade,
-            tuple(other for other in names if other != name),
-        )
-        for name, word_index in named
-    )
+    spans = reading.listed(Span(reading.behind(reading.verb + 2, "if exists"), reading.span.end))
+    named = [read_object_name(ObjectKind.VIEW, node) for node in body["objects"]]
+    names = [each.name for each in named if not each.schema]
+    read: list[DropView | DropAbsent] = []
+    for each, span in zip(named, spans, strict=True):
+        position = reading.position(span.first)
+        if each.schema:
+            read.append(DropAbsent(ObjectKind.VIEW, each, exists, position, DropView.tag))
+        else:
+            beside = tuple(other for other in names if other != each.name)
+            read.append(DropView(each.name, exists, position, cascade, beside))
+    return tuple(read)
