@@ -135,7 +135,6 @@ def nan_as_text(value: Any) -> Any:
     return "NaN" if value != value else value
 
 
-
 @given(NAMES)
 def test_names_come_back_and_are_names(name: str) -> None:
     for mangled in (avro_name(name), avro_record_name(name)):
