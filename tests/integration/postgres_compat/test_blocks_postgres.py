@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.postgres.both_servers import Connection, both_servers, told
+from tests.support.postgres.both_servers import Connection, told
 from tests.support.postgres.client_server import Server
 
 pytestmark = pytest.mark.integration
@@ -181,13 +181,6 @@ STATE: Final = (
     ),
     "select indexname from pg_indexes where schemaname = 'public' order by 1",
 )
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """Ours and theirs."""
-    with both_servers(tmp_path_factory.mktemp("blocks")) as made:
-        yield made
 
 
 @pytest.fixture

@@ -11,17 +11,10 @@ from typing import Final
 
 import pytest
 
-from tests.support.postgres.both_servers import Connection, both_servers, told
+from tests.support.postgres.both_servers import Connection, told
 from tests.support.postgres.client_server import Server
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """Ours and theirs."""
-    with both_servers(tmp_path_factory.mktemp("columns")) as made:
-        yield made
 
 
 @pytest.fixture

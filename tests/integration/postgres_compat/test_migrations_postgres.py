@@ -7,13 +7,11 @@ of both; what is taken and has no effect here, in ours alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import psycopg
 import pytest
 
-from tests.support.postgres.both_servers import both_servers
 from tests.support.postgres.client_server import Server
 from tests.support.postgres.migration_families import FAMILIES, REFUSED, TABLES
 from tests.support.postgres.stories import check_story, drop_tables, statements_of, told
@@ -276,13 +274,6 @@ EXTENSIONS: Final = """
     create schema if not exists public
 """
 """What is built in: contrib need not be installed beside the PostgreSQL that is compared with."""
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """Ours and theirs."""
-    with both_servers(tmp_path_factory.mktemp("migrations")) as made:
-        yield made
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())

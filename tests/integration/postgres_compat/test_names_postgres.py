@@ -7,13 +7,11 @@ of both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import psycopg
 import pytest
 
-from tests.support.postgres.both_servers import both_servers
 from tests.support.postgres.client_server import Server
 from tests.support.postgres.stories import check_story, drop_tables
 
@@ -150,13 +148,6 @@ STORIES: Final = {
         alter table of_named add foreign key (id) references named
     """,
 }
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """Ours and theirs."""
-    with both_servers(tmp_path_factory.mktemp("names")) as made:
-        yield made
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())

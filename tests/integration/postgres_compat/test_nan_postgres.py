@@ -15,7 +15,7 @@ from typing import Any, Final
 import asyncpg
 import pytest
 
-from tests.support.postgres.both_servers import Connection, both_servers, told
+from tests.support.postgres.both_servers import Connection, told
 from tests.support.postgres.client_server import Server
 
 pytestmark = pytest.mark.integration
@@ -162,13 +162,6 @@ select f.id, u.v from f join u on r = k
 alter table f add check (r <> 'Infinity')
 select id from f where r = 'NaN'
 """
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """Ours and theirs."""
-    with both_servers(tmp_path_factory.mktemp("nan")) as made:
-        yield made
 
 
 @pytest.fixture

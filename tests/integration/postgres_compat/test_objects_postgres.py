@@ -5,13 +5,11 @@ Method: the same stories said to both, and the same rows, tags, SQLSTATEs and co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Final
 
 import pytest
 
-from tests.support.postgres.both_servers import both_servers
 from tests.support.postgres.client_server import Server
 from tests.support.postgres.stories import check_story, told
 
@@ -212,12 +210,6 @@ STORIES: Final = {
         select tablename from pg_tables where schemaname = 'public'
     """,
 }
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    with both_servers(tmp_path_factory.mktemp("both")) as made:
-        yield made
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.postgres.both_servers import Connection, both_servers, told
+from tests.support.postgres.both_servers import Connection, told
 from tests.support.postgres.client_server import Server
 
 pytestmark = pytest.mark.integration
@@ -88,13 +88,6 @@ NOT_ONE: Final = (
     "alter table quay drop constraint quay_pkey, add primary key (pier);"
     "insert into quay values (1, 1); select pier from quay"
 )
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """Ours and theirs."""
-    with both_servers(tmp_path_factory.mktemp("strings")) as made:
-        yield made
 
 
 @pytest.fixture

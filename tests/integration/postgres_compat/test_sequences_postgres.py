@@ -24,7 +24,7 @@ from sqlalchemy.ext import asyncio as sa_asyncio
 
 from tests.integration.postgres_compat.test_psql_and_postgres import environment, psql
 from tests.models.summary import Tell
-from tests.support.postgres.both_servers import Connection, both_servers, told
+from tests.support.postgres.both_servers import Connection, told
 from tests.support.postgres.client_server import Server
 from tests.support.postgres.sequence_stories import STORIES, statements
 
@@ -33,13 +33,6 @@ pytestmark = pytest.mark.integration
 SEED: Final = int(os.environ.get("SEQUENCE_SEED", "1"))
 SCRIPTS: Final = int(os.environ.get("SEQUENCE_SCRIPTS", "15"))
 STATEMENTS: Final = 60
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """Ours and theirs."""
-    with both_servers(tmp_path_factory.mktemp("sequences")) as made:
-        yield made
 
 
 @pytest.fixture

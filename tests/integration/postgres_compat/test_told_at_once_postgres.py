@@ -6,13 +6,11 @@ Method: the same blocks said to both, and the same rows, tags, SQLSTATEs and con
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import psycopg
 import pytest
 
-from tests.support.postgres.both_servers import both_servers
 from tests.support.postgres.client_server import Server
 from tests.support.postgres.stories import check_story, drop_tables, told
 
@@ -202,13 +200,6 @@ STORIES: Final = {
         select * from call order by id
     """,
 }
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """Ours and theirs."""
-    with both_servers(tmp_path_factory.mktemp("told")) as made:
-        yield made
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())

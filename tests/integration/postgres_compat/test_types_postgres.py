@@ -16,7 +16,7 @@ import asyncpg
 import pytest
 from psycopg.types.string import TextLoader
 
-from tests.support.postgres.both_servers import Connection, both_servers, told
+from tests.support.postgres.both_servers import Connection, told
 from tests.support.postgres.client_server import Server
 
 pytestmark = pytest.mark.integration
@@ -204,13 +204,6 @@ FROM_THE_CATALOG: Final = {
     ),
 }
 TABLES: Final = ("f", "k", "t", "z", "d", "p", "i")
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """Ours and theirs."""
-    with both_servers(tmp_path_factory.mktemp("types")) as made:
-        yield made
 
 
 @pytest.fixture

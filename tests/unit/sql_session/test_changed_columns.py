@@ -14,13 +14,7 @@ import pytest
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
-from tests.support.sql_session.sql_client import SqlClient, client_of_tables, database_with
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    with database_with(tmp_path_factory) as made:
-        yield made
+from tests.support.sql_session.sql_client import SqlClient, client_of_tables
 
 
 @pytest.fixture

@@ -15,15 +15,9 @@ import pytest
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
 from tests.support.postgres.migration_families import FAMILIES, REFUSED, TABLES
-from tests.support.sql_session.sql_client import SqlClient, client_of_tables, database_with
+from tests.support.sql_session.sql_client import SqlClient, client_of_tables
 
 DROPPED = "drop table if exists shop, store, item, parcel, box, crate, log cascade"
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    with database_with(tmp_path_factory) as made:
-        yield made
 
 
 @pytest.fixture
