@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.postgres.both_servers import Server, both_servers
+from tests.support.postgres.both_servers import both_servers
+from tests.support.postgres.client_server import Server
 
 
 @pytest.fixture(scope="module")
