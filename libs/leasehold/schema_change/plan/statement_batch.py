@@ -148,25 +148,17 @@ class StatementBatch:
 
     def copy(self) -> StatementBatch:
         """Return a copy to go on from here without this one."""
-        kept = dict(self.made), dict(self.truncated), dict(self.plans), dict(self.dropped)
-        begun, within = dict(self.begun), list(self.within)
-        return StatementBatch(
-            self.catalog.copy(),
-            *kept,
-            begun,
-            within,
-            list(self._drops),
-            self._earlier,
-            self.actor,
-            self._recorded,
-            self.in_place,
-            self.computed,
-            self.whole,
-            list(self._drop_plans),
-            self.trusted,
-            self.comments,
-            self.written,
-            self.demands,
+        return replace(
+            self,
+            catalog=self.catalog.copy(),
+            made=dict(self.made),
+            truncated=dict(self.truncated),
+            plans=dict(self.plans),
+            dropped=dict(self.dropped),
+            begun=dict(self.begun),
+            within=list(self.within),
+            _drops=list(self._drops),
+            _drop_plans=list(self._drop_plans),
         )
 
     @property
