@@ -107,47 +107,32 @@ def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
 
 def _encoded(attempts: NextAttempts, fields: Sequence[Any]) -> tuple[bytes, str, bytes] | None:
     entry = Waiting(*fields)
-    name, attempt = uuid.UUID(bytes=entry.request_id), entry.attempt
     try:
         content_type, body, why = attempts.encode(entry)
     except Refused as error:
-        log.error(
-            "request %s is left out after attempt %d: %s",
-            name,
-            attempt,
-            error,
-            extra={"request": name},
-        )
+        _say(entry, "left out", error)
         return None
     if why:
-        log.error(
-            "request %s is given up after attempt %d: %s",
-            name,
-            attempt,
-            why,
-            extra={"request": name},
-        )
+        _say(entry, "given up", why)
     return entry.request_id, content_type, body
 
 
 def _given_up(attempts: NextAttempts, entry: Waiting) -> tuple[bytes, str, bytes] | None:
-    name, attempt = uuid.UUID(bytes=entry.request_id), entry.attempt
     why = f"{ENDED_MAX} processes have ended, one after the other, while they computed it"
     try:
         content_type, body = attempts.give_up_unread(entry, why)
     except Refused as error:
-        log.error(
-            "request %s is left out after attempt %d: %s",
-            name,
-            attempt,
-            error,
-            extra={"request": name},
-        )
+        _say(entry, "left out", error)
         return None
-    log.error(
-        "request %s is given up after attempt %d: %s", name, attempt, why, extra={"request": name}
-    )
+    _say(entry, "given up", why)
     return entry.request_id, content_type, body
+
+
+def _say(entry: Waiting, what: str, why: object) -> None:
+    """Say in the log what has become of a request that waited, and why."""
+    name = uuid.UUID(bytes=entry.request_id)
+    words = "request %s is %s after attempt %d: %s"
+    log.error(words, name, what, entry.attempt, why, extra={"request": name})
 
 
 class RetryStream:
