@@ -32,7 +32,6 @@ from leasehold.model.errors import (
     Refused,
     SnapshotTooOld,
     StaleVersion,
-    refused,
 )
 from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.node.bootstrap import bootstrap
@@ -341,7 +340,7 @@ class Replica(Closing):
             if outcome.lsn:
                 return Transacted(value, outcome.lsn, run)
             if outcome.final:
-                raise refused(outcome.code, outcome.message, outcome.detail)
+                raise outcome.make_error()
             submitted, last = outcome.attempt, request
             self.serving.sessions.count_replay()
         raise self._give_up(last, timeout_s)

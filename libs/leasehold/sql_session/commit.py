@@ -18,7 +18,6 @@ from leasehold.model.errors import (
     NotCoherent,
     QueryCanceled,
     StaleVersion,
-    refused,
 )
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import WouldBlock
@@ -143,7 +142,7 @@ def commit(
             if outcome.lsn:
                 return outcome
             if outcome.final:
-                raise refused(outcome.code, outcome.message, outcome.detail)
+                raise outcome.make_error()
             submitted = outcome.attempt
             if left:
                 node.sessions.count_replay()

@@ -131,7 +131,7 @@ def submit_change(
             hint="`leasehold jobs` and the catalog show it.",
         ) from None
     if not outcome.lsn:
-        raise refused(outcome.code, outcome.message, outcome.detail)
+        raise outcome.make_error()
     return outcome
 
 

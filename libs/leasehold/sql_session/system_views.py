@@ -20,7 +20,6 @@ from leasehold.model.errors import (
     FeatureNotSupported,
     LedgerUnavailable,
     NoMaster,
-    refused,
 )
 from leasehold.model.ids import format_request_id
 from leasehold.model.records.requests import ChangeRequest, JobControl, LockFence
@@ -314,4 +313,4 @@ class NodeTelling:
             return True
         if not outcome.final:
             raise NoMaster("nobody decided it; ask again")
-        raise refused(outcome.code, outcome.message, outcome.detail)
+        raise outcome.make_error()

@@ -12,7 +12,7 @@ from typing import Final
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.catalog.job import Hold, Job
-from leasehold.model.errors import LeaseholdError, OutcomeUnknown, QueryCanceled, refused
+from leasehold.model.errors import LeaseholdError, OutcomeUnknown, QueryCanceled
 from leasehold.model.records.requests import ChangeRequest, JobControl, Outcome
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.plan.answers import read_jobs
@@ -72,7 +72,7 @@ def _name_statement(
 def _submit(node: SqlNode, request: ChangeRequest) -> Outcome:
     outcome = node.submit(request, COMMIT_TIMEOUT_S)
     if not outcome.lsn:
-        raise refused(outcome.code, outcome.message, outcome.detail)
+        raise outcome.make_error()
     return outcome
 
 

@@ -178,7 +178,7 @@ class Target(TargetReader):
                     raise
                 sent.ask_again()
         if not outcome.lsn:
-            raise refused(outcome.code, outcome.message, outcome.detail)
+            raise outcome.make_error()
         return outcome
 
     def begin_parts(self, name: str, parts: Sequence[progress.Part]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from leasehold.model.errors import Refused, refused
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.log import CheckSlice
@@ -208,6 +209,10 @@ class Outcome(NamedTuple):
     detail: Mapping[str, Any] = {}
     dead_lettered: bool = False
     answer: Any = None
+
+    def make_error(self) -> Refused:
+        """Return what a refusal is raised as."""
+        return refused(self.code, self.message, self.detail)
 
 
 class Result(NamedTuple):

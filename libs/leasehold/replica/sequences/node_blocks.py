@@ -30,7 +30,6 @@ from leasehold.model.errors import (
     Refused,
     StaleVersion,
     UnknownTable,
-    refused,
 )
 from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records.requests import (
@@ -211,7 +210,7 @@ class NodeSequenceValues:
         request = ChangeRequest(new_request_id(), (operation,), on_conflict=OnConflict.FAIL)
         outcome = self._submit(request, ANSWER_TIMEOUT_S, stopped)
         if not outcome.lsn:
-            raise refused(outcome.code, outcome.message, outcome.detail)
+            raise outcome.make_error()
         return outcome.answer
 
 
