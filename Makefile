@@ -25,6 +25,7 @@ ISOLATION := $(wildcard tests/isolation)
 NO_SUITES := tests/bench tests/chaos tests/support tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
 UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(ISOLATION) $(NO_SUITES),$(FOLDERS))
+IN_PROCESS := $(MODELS) $(ISOLATION) $(UNIT) $(SIMULATION) $(MATRIX)
 # `make test` leaves out what is marked long, each with its reason; `make test-all` runs it, too.
 MARKS ?= -m "not long"
 PYTEST = $(PYTHON) -m pytest $(MARKS)
@@ -54,13 +55,9 @@ demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about
 	@$(PYTHON) -m infra.demo $(if $(SECURE),--secure)
 
 # What is compiled takes one processor for a minute or two, and so do the types.
-test: tools ## everything: lint, types, unit, simulation, isolation, models, matrix, integration; stops at the first failure
+test: tools ## everything: lint, types, models, isolation, unit, simulation, matrix, integration; stops at the first failure
 	@$(MAKE) -j2 setup check
-	@$(MAKE) unit
-	@$(MAKE) sim
-	@$(MAKE) isolation
-	@$(MAKE) models
-	@$(MAKE) matrix
+	@$(MAKE) in-process
 	@$(MAKE) integration
 
 # What of the unit tests takes longest: whole databases, tutorials, processes.
@@ -93,6 +90,11 @@ check: tools ## lint, format, the order of packages, and strict types
 format: tools ## let the formatter and the linter's safe fixes change the code
 	@$(PYTHON) -m ruff check --fix $(CODE)
 	@$(PYTHON) -m ruff format $(CODE)
+
+# In one run no suite waits for the last test of the one before. The longest groups come first.
+in-process: tools ## all tests that need no real Kafka, Redis or Spark, in one run
+	@echo "== $(IN_PROCESS)"
+	@$(PYTEST) -n $(UNIT_WORKERS) --dist loadfile --no-loadscope-reorder $(IN_PROCESS) $(ARGS)
 
 unit: tools ## unit tests, in process (ARGS="-k name" narrows)
 	@echo "== $(UNIT)"

@@ -6,8 +6,6 @@ Scenarios 59 to 62, 75 and 79 are the disturbances; those of an item are named i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.matrix.definition import names, read
@@ -15,20 +13,19 @@ from tests.matrix.walk import walked
 from tests.models.summary import AddLine, ModelLine
 
 
-def one_of_each_kind() -> Iterator[object]:
+LIKE_ANOTHER = pytest.mark.long("another item that walks the same steps is in make test")
+
+
+def one_of_each_kind() -> list[object]:
     """All items; of those whose steps are another one's the first alone is in `make test`."""
+    items: list[object] = []
     taken = set()
     for name in names():
         like = read(name).like
-        if like in taken:
-            yield pytest.param(
-                name,
-                marks=pytest.mark.long("another item that walks the same steps is in make test"),
-            )
-        else:
-            yield name
+        items.append(pytest.param(name, marks=LIKE_ANOTHER) if like in taken else name)
         if like:
             taken.add(like)
+    return items
 
 
 @pytest.mark.parametrize("name", one_of_each_kind())
