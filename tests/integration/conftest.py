@@ -28,7 +28,6 @@ from tests.support.cluster.system_load import STEADY_S, Load
 from tests.support.worker_groups import find_group
 
 LONGEST: Final = (
-    "test_system_schema",
     "changes",
     "test_system_outages",
     "test_system_log_made_anew",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from infra.local_cluster import LocalCluster
-from tests.integration.cluster.changes import NODES
+from tests.integration.cluster.changes import NODES, RETRY_ATTEMPTS
 from tests.support.cluster.system_cluster import SPARK, Beside
 
 
 @pytest.fixture(scope="package")
 def cluster(beside: Beside) -> Iterator[LocalCluster]:
-    with beside.running("changes", (*NODES, "changefeed", SPARK)) as made:
+    environ = {**os.environ, "LEASEHOLD_RETRY_ATTEMPTS": str(RETRY_ATTEMPTS)}
+    with beside.running("changes", (*NODES, "changefeed", SPARK), environ) as made:
         yield made

@@ -1,12 +1,11 @@
 """Schema changes on real Spark while writers write, with something killed in each.
 
 Goal: every job ends as it should, whatever dies meanwhile; writers notice nothing but time; every
-node has d ⊨ S at the end.
+node has d ⊨ S at the end. Last of its package by its name: it alone kills processes of the cluster.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -18,15 +17,16 @@ from leasehold import ChangeProducer, Replica, Subscriber, open_replica
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.admin.dead_letters import DeadLetters
 from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Status
 from leasehold.client.subscriber import News, VersionNotice
 from leasehold.events.rows import RowEvent
 from leasehold.model.ids import genid
 from leasehold.settings.client import ClientSettings
+from tests.integration.cluster.changes import NODES, RETRY_ATTEMPTS
 from tests.support.cluster.system_cluster import (
     SOON_S,
     SPARK,
-    Beside,
     assert_consistent,
     command,
     logged,
@@ -45,37 +45,33 @@ from tests.support.cluster.system_jobs import (
 )
 from tests.support.cluster.system_load import SELDOM_S, Load, made_tables, settled
 
-NODES = ("m1", "m2", "r1", "r2")
-SERVICES = ("m1", "m2", "r1", "r2", "changefeed", SPARK)
 KEYS = range(6)
 ROWS = 3_000
-RETRY_ATTEMPTS = 3
 SLOW = 400
 """Rows per second: a whole backfill would take several seconds."""
 
 
-@pytest.fixture(scope="module")
-def cluster(beside: Beside) -> Iterator[LocalCluster]:
-    environ = {**os.environ, "LEASEHOLD_RETRY_ATTEMPTS": str(RETRY_ATTEMPTS)}
-    with beside.running("schema", SERVICES, environ) as made:
-        with ChangeProducer(settings_of(made, "setup")) as producer:
-            sql = (
-                "CREATE TABLE t (id bigint PRIMARY KEY, city text, n int NOT NULL DEFAULT 0,"
-                " note text)"
-            )
-            made_tables(producer, sql, [row(key) for key in range(ROWS)])
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def table(producer: ChangeProducer) -> None:
+    sql = (
+        "CREATE TABLE towns (id bigint PRIMARY KEY, city text, n int NOT NULL DEFAULT 0, note text)"
+    )
+    made_tables(producer, sql, [row(key) for key in range(ROWS)])
+
+
+def towns(replica: Replica) -> Descriptor:
+    return next(each for each in replica.tables() if each.name == "towns")
 
 
 def row(key: int) -> dict[str, Any]:
     values = {"city": f"city {key % 10}"}
-    return {"table": "t", "op": "insert", "key": {"id": key}, "values": values}
+    return {"table": "towns", "op": "insert", "key": {"id": key}, "values": values}
 
 
 @pytest.fixture(scope="module")
 def load(settings: ClientSettings) -> Iterator[Load]:
     """Writers that go on through every schema change of this module."""
-    with Load(settings, "t", KEYS, pace_s=SELDOM_S) as made:
+    with Load(settings, "towns", KEYS, pace_s=SELDOM_S) as made:
         made.more(20)
         yield made
 
@@ -85,17 +81,17 @@ def test_claims_4_6_three_changes_while_writers_write(
 ) -> None:
     """Each in turn, nothing killed: what follows has a right beginning."""
     for sql in (
-        "CREATE INDEX t_city ON t (city)",
-        "ALTER TABLE t ADD COLUMN gate text",
-        "ALTER TABLE t ADD COLUMN status text NOT NULL DEFAULT 'landed'",
+        "CREATE INDEX towns_city ON towns (city)",
+        "ALTER TABLE towns ADD COLUMN gate text",
+        "ALTER TABLE towns ADD COLUMN status text NOT NULL DEFAULT 'landed'",
     ):
         job = ended(watch, begin(producer, sql))
         load.more(20)
         assert not job.error
     replica.wait_coherent()
-    found = {each["id"] for each in replica.get_by("t_city", "city 3")}
+    found = {each["id"] for each in replica.get_by("towns_city", "city 3")}
     assert found == set(range(3, ROWS, 10))
-    assert {each["status"] for each in replica.scan("t")} == {"landed"}
+    assert {each["status"] for each in replica.scan("towns")} == {"landed"}
 
 
 def test_l3_d2_master_killed_in_a_backfill(
@@ -106,7 +102,7 @@ def test_l3_d2_master_killed_in_a_backfill(
     load: Load,
 ) -> None:
     """Scenario 75: the next master goes on from the log; no row is lost or filled twice."""
-    job = slowly(producer, "CREATE INDEX t_n ON t (n)", SLOW)
+    job = slowly(producer, "CREATE INDEX towns_n ON towns (n)", SLOW)
     in_backfill(watch, job)
     killed = watch.view.log.master
     cluster.kill(killed)
@@ -116,7 +112,7 @@ def test_l3_d2_master_killed_in_a_backfill(
     ended(watch, job)
     cluster.start(killed)
     replica.wait_coherent()
-    entries = sum(1 for _ in replica.get_by("t_n", ()))
+    entries = sum(1 for _ in replica.get_by("towns_n", ()))
     assert entries == ROWS
 
 
@@ -129,7 +125,7 @@ def test_spark_killed_in_a_backfill_and_started_again(
     load: Load,
 ) -> None:
     """The job waits, writers do not; the store ends as if nothing had happened."""
-    sql = "ALTER TABLE t ADD COLUMN weight uuid NOT NULL DEFAULT gen_random_uuid()"
+    sql = "ALTER TABLE towns ADD COLUMN weight uuid NOT NULL DEFAULT gen_random_uuid()"
     job = slowly(producer, sql, SLOW)
     in_backfill(watch, job)
     cluster.kill(SPARK)
@@ -138,7 +134,7 @@ def test_spark_killed_in_a_backfill_and_started_again(
     at_full_speed(producer, job)
     ended(watch, job)
     replica.wait_coherent()
-    assert len({each["weight"] for each in replica.scan("t")}) == ROWS
+    assert len({each["weight"] for each in replica.scan("towns")}) == ROWS
 
 
 def test_d4_d7_replicant_killed_during_a_step(
@@ -147,7 +143,7 @@ def test_d4_d7_replicant_killed_during_a_step(
     """Its session dies one TTL after it: until then the job waits and says for whom, then it goes
     on by itself (scenario 55)."""
     cluster.kill("r2")
-    job = begin(producer, "ALTER TABLE t ADD COLUMN tail text")
+    job = begin(producer, "ALTER TABLE towns ADD COLUMN tail text")
     until(lambda: waits_for(cluster, job, "r2"), "the name of who holds the job up")
     load.more(20)
     ended(watch, job)
@@ -172,44 +168,44 @@ def test_job_cancelled_in_a_backfill_leaves_the_table_as_it_was(
 ) -> None:
     """Scenarios 60 and 67. The name is free again, and no entry of it is left behind."""
     replica.wait_coherent()
-    before = replica.tables()[0]
-    job = slowly(producer, "CREATE INDEX t_note ON t (note)", SLOW)
+    before = towns(replica)
+    job = slowly(producer, "CREATE INDEX towns_note ON towns (note)", SLOW)
     in_backfill(watch, job)
     control(producer, job, "cancel")
     ended(watch, job, Status.CANCELLED)
     load.more(20)
     replica.wait_coherent()
-    after = replica.tables()[0]
+    after = towns(replica)
     assert (after.columns, after.indexes) == (before.columns, before.indexes)
-    ended(watch, begin(producer, "CREATE INDEX t_note ON t (note)"))
+    ended(watch, begin(producer, "CREATE INDEX towns_note ON towns (note)"))
 
 
 def test_a_row_that_has_no_new_value_ends_the_change_of_a_type(
     watch: ClusterWatch, producer: ChangeProducer, replica: Replica, load: Load
 ) -> None:
     """Where Spark's chunk meets it, with its key and PostgreSQL's code; nothing is left behind."""
-    ended(watch, begin(producer, "ALTER TABLE t ADD COLUMN grade int NOT NULL DEFAULT 3"))
+    ended(watch, begin(producer, "ALTER TABLE towns ADD COLUMN grade int NOT NULL DEFAULT 3"))
     replica.wait_coherent()
-    before = replica.tables()[0]
-    job = begin(producer, "ALTER TABLE t ALTER grade TYPE bigint USING 1 / (grade - grade)")
+    before = towns(replica)
+    job = begin(producer, "ALTER TABLE towns ALTER grade TYPE bigint USING 1 / (grade - grade)")
     failed = ended(watch, job, Status.FAILED)
     assert (failed.code, len(failed.findings)) == ("22012", 1)
     assert "row (" in failed.error
     assert "verifying" not in {phase for _, phase, _ in failed.marks}
     load.more(20)
     replica.wait_coherent()
-    assert replica.tables()[0].columns == before.columns
-    job = begin(producer, "ALTER TABLE t ALTER grade TYPE bigint")
+    assert towns(replica).columns == before.columns
+    job = begin(producer, "ALTER TABLE towns ALTER grade TYPE bigint")
     assert not ended(watch, job).error
     replica.wait_coherent()
-    assert [column.name for column in replica.tables()[0].by_name.values()] == [*before.by_name]
+    assert [column.name for column in towns(replica).by_name.values()] == [*before.by_name]
 
 
 def test_pause_and_resume_in_a_backfill(
     watch: ClusterWatch, producer: ChangeProducer, load: Load
 ) -> None:
     """Scenario 59."""
-    job = slowly(producer, "ALTER TABLE t ADD COLUMN size uuid DEFAULT gen_random_uuid()", SLOW)
+    job = slowly(producer, "ALTER TABLE towns ADD COLUMN size uuid DEFAULT gen_random_uuid()", SLOW)
     in_backfill(watch, job)
     control(producer, job, "pause")
     await_job(watch, job, lambda found: found.status is Status.PAUSED, "a pause")
@@ -226,7 +222,7 @@ def test_r1_conflicts_retried_by_spark_end_in_one_final_result(
     sent them again; each counts once."""
     key = 50
     values = {"n": {"expr": "n + 1"}}
-    update = {"table": "t", "op": "update", "key": {"id": key}, "values": values}
+    update = {"table": "towns", "op": "update", "key": {"id": key}, "values": values}
     expect = genid(producer.submit(update).result(90).lsn, 0)
     pending = [producer.submit({**update, "expect": expect}) for _ in range(20)]
     outcomes = [settled(each) for each in pending]
@@ -236,7 +232,7 @@ def test_r1_conflicts_retried_by_spark_end_in_one_final_result(
     again = [settled(each.ask_again()) for each in pending]
     assert again == outcomes
     replica.wait_coherent()
-    found = replica.get("t", key)
+    found = replica.get("towns", key)
     assert found is not None
     assert found["n"] == 21
 
@@ -248,11 +244,11 @@ def test_r1_what_can_never_commit_is_given_up_and_kept_as_a_dead_letter(
     keys = range(60, 60 + RETRY_ATTEMPTS + 2)
     values = {"n": {"expr": "n + 99"}}
     stale = [
-        {"table": "t", "op": "update", "key": {"id": key}, "values": values, "expect": 1}
+        {"table": "towns", "op": "update", "key": {"id": key}, "values": values, "expect": 1}
         for key in keys
     ]
     gone = {**stale[0], "key": {"id": 70}}
-    deleted = {"table": "t", "op": "delete", "key": {"id": 70}}
+    deleted = {"table": "towns", "op": "delete", "key": {"id": 70}}
     assert producer.submit(deleted).result(90).lsn
     pending = [producer.submit({"transaction": stale}), producer.submit(gone)]
     outcomes = [settled(each) for each in pending]
@@ -261,7 +257,7 @@ def test_r1_what_can_never_commit_is_given_up_and_kept_as_a_dead_letter(
         assert outcome.dead_lettered
     assert outcomes[0].attempt == RETRY_ATTEMPTS + 1
     replica.wait_coherent()
-    assert {replica.get("t", key)["n"] for key in keys} == {0}  # type: ignore[index]
+    assert {replica.get("towns", key)["n"] for key in keys} == {0}  # type: ignore[index]
     wanted = {each.request_id for each in pending}
 
     def kept() -> bool:
@@ -334,6 +330,6 @@ def test_all_jobs_ended_all_nodes_are_consistent_and_every_sum_is_exact(
     statuses = {each.job.status for each in watch.view.jobs.values()}
     assert statuses == {Status.SUCCEEDED, Status.CANCELLED, Status.FAILED}
     assert_consistent(cluster, NODES)
-    for name in ("m1", "m2", "r1", "r2", "changefeed"):
+    for name in (*NODES, "changefeed"):
         assert "Traceback" not in logged(cluster, name)
     assert "StackOverflowError" not in logged(cluster, SPARK), "queries stopped in a micro-batch"
