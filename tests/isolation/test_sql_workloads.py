@@ -25,7 +25,10 @@ EVERY_LEVEL = list(Level)
 SERIALIZABLE = [Level.SERIALIZABLE, Level.LINEARIZABLE]
 
 level = pytest.mark.parametrize("level", EVERY_LEVEL)
-weather = pytest.mark.parametrize("nemesis", [False, True], ids=["calm", "nemesis"])
+CALM = pytest.mark.long("the same with faults, which goes through more, is in make test")
+weather = pytest.mark.parametrize(
+    "nemesis", [pytest.param(False, id="calm", marks=CALM), pytest.param(True, id="nemesis")]
+)
 
 
 def shown(

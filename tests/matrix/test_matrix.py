@@ -12,22 +12,13 @@ from tests.matrix.definition import names, read
 from tests.matrix.walk import walked
 from tests.models.summary import AddLine, ModelLine
 
-LIKE_ANOTHER = pytest.mark.long("another item that walks the same steps is in make test")
+LIKE_ANOTHER = pytest.mark.long("the item that walks the same steps is in make test")
 
 
-def one_of_each_kind() -> list[object]:
-    """All items; of those whose steps are another one's the first alone is in `make test`."""
-    items: list[object] = []
-    taken = set()
-    for name in names():
-        like = read(name).like
-        items.append(pytest.param(name, marks=LIKE_ANOTHER) if like in taken else name)
-        if like:
-            taken.add(like)
-    return items
-
-
-@pytest.mark.parametrize("name", one_of_each_kind())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=LIKE_ANOTHER) if read(name).like else name for name in names()],
+)
 def test_every_case_of_an_item(name: str, model_line: AddLine) -> None:
     found = walked(read(name))
     words = f"{len(found.wrong)} wrong" if found.wrong else "no harm"

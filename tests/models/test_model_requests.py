@@ -34,7 +34,12 @@ def explored(rules: FastRequestRules, bounds: Bounds) -> tuple[str | None, Repor
 @pytest.mark.parametrize(
     ("subject", "bounds"),
     [
-        pytest.param("L5 T5: requests told", ONE_MASTER, id="one_master"),
+        pytest.param(
+            "L5 T5: requests told",
+            ONE_MASTER,
+            id="one_master",
+            marks=pytest.mark.long("ten seconds; requests are told and taken over below"),
+        ),
         pytest.param("L5 L7: requests told, takeover", TAKEOVER, id="takeover"),
         pytest.param(
             "L5 L7: three requests told",

@@ -26,7 +26,10 @@ SEED = 76
 COORDINATOR = replace(SHAPE.schema.coordinator, walk=WalkSettings())
 QUICK = replace(SHAPE, subscribers=0, schema=replace(SHAPE.schema, coordinator=COORDINATOR))
 """Nobody holds a version for long, and small tables are compared in one slice."""
-weather = pytest.mark.parametrize("pause_ms", [1_000_000, 1_500], ids=["calm", "faults"])
+CALM = pytest.mark.long("the same with faults, which goes through more, is in make test")
+weather = pytest.mark.parametrize(
+    "pause_ms", [pytest.param(1_000_000, id="calm", marks=CALM), pytest.param(1_500, id="faults")]
+)
 
 
 def looped(load: type[Load] | None, loop: type[ChangeLoop], pause_ms: int) -> Simulation:

@@ -23,8 +23,19 @@ def seeds() -> list[int]:
     return [501, random.Random(f"menu/{shared}").randrange(10_000, 10_000_000)]
 
 
-@pytest.mark.parametrize("seed", seeds())
-@pytest.mark.parametrize("plan", [CALM, FAULTS], ids=["calm", "faults"])
+FIXED, FRESH = seeds()
+OTHERS: Final = pytest.mark.long("the other seed goes through this weather in make test")
+
+
+@pytest.mark.parametrize(
+    ("plan", "seed"),
+    [
+        pytest.param(CALM, FRESH, id=f"calm-{FRESH}"),
+        pytest.param(FAULTS, FIXED, id=f"faults-{FIXED}"),
+        pytest.param(CALM, FIXED, id=f"calm-{FIXED}", marks=OTHERS),
+        pytest.param(FAULTS, FRESH, id=f"faults-{FRESH}", marks=OTHERS),
+    ],
+)
 def test_the_menu_holds(plan: Plan, seed: int) -> None:
     simulation = run(seed, plan)
     jobs = simulation.reference.catalog.jobs.values()

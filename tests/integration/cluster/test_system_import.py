@@ -102,6 +102,7 @@ def ready(cluster: LocalCluster) -> bool:
         return any('"ready"' in place for (place,) in client.execute(query))
 
 
+@pytest.mark.long("a minute; postgres_compat/test_import_postgres imports each kind of rows")
 def test_a_killed_import_goes_on_follows_and_cuts_over(
     cluster: LocalCluster, source: str, tmp_path: Path
 ) -> None:

@@ -43,6 +43,8 @@ from tests.support.cluster.system_cluster import (
 from tests.support.cluster.system_load import ALONE, Load, made_counters
 
 MASTER, GOOD, STRANGER, POOR = "m1", "r1", "r2", "r3"
+pytestmark = pytest.mark.long("50 s; the secured cluster has a Redis with users in make test")
+
 NODES = (MASTER, GOOD, STRANGER, POOR)
 KEYS = range(6)
 DATABASE = "guarded"

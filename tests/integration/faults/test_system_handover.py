@@ -109,6 +109,7 @@ def test_l3_l5_terms_are_handed_over_under_load(
     assert_consistent(cluster, NODES)
 
 
+@pytest.mark.long("40 s; terms are handed over under load in make test")
 def test_a_rolling_restart_fails_no_statement(
     cluster: LocalCluster, settings: ClientSettings, watch: ClusterWatch
 ) -> None:

@@ -192,6 +192,7 @@ def test_l5_masters_killed_again_and_again(
     assert_consistent(cluster, NODES)
 
 
+@pytest.mark.long("20 s; a master is killed under load in make test")
 def test_l5_both_masters_killed_and_one_started_again(
     cluster: LocalCluster,
     settings: ClientSettings,

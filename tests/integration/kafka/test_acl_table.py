@@ -36,6 +36,8 @@ from leasehold.settings.environment import to_environment
 from tests.support.cluster.guarded_kafka import guarded_broker, settings_of_user
 from tests.support.cluster.system_cluster import SOON_S, logged, settings_of, until
 
+pytestmark = pytest.mark.long("40 s; all of a secured cluster works with these rights in make test")
+
 DATABASE: Final = "demo"
 KINDS: Final[Mapping[str, str]] = {
     "topics": "topics",

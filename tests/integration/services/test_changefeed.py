@@ -123,6 +123,7 @@ def made_log(seed: int, batches: int) -> MadeLog:
     return log
 
 
+@pytest.mark.long("16 s; feeds, of the same process, meet the same kills in make test")
 @pytest.mark.slow
 def test_l6_killed_again_and_again_it_publishes_every_image_once(
     settings: KafkaSettings, access: dict[str, str], topics: Topics, tmp_path: Path

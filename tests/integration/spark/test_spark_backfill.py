@@ -200,6 +200,7 @@ def test_beside_users_a_window_is_read_when_the_log_has_the_one_before(pipeline:
     pipeline.publish_job(replace(job, status=Status.SUCCEEDED), lsn + 1, 2_000_000)
 
 
+@pytest.mark.long("30 s; the pipeline of retries is killed in make test")
 def test_killed_in_the_middle_and_started_again(pipeline: Pipeline) -> None:
     """Goal: SIGKILL while chunks flow, start again: all keys arrive; what was done before the last
     micro-batch is not done again; a run that ended is not started again."""

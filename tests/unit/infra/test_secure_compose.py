@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +34,9 @@ UID_OF: Final = {KAFKA: 1_000, REDIS: 999}
 _NAMED: Final = re.compile(rf"{MOUNTED}/([A-Za-z0-9._-]+)")
 
 
+@cache
 def committed() -> dict[str, Any]:
+    """The file as it is read; nobody changes what is returned."""
     loaded: dict[str, Any] = YAML(typ="safe").load(SECURE_FILE.read_text(encoding="utf-8"))
     return loaded
 

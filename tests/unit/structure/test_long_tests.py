@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2]
@@ -21,15 +22,22 @@ def functions_of(tree: ast.Module) -> Iterator[ast.FunctionDef]:
             yield node
 
 
+def names_the_mark(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "long"
+        and ast.unparse(node) == "pytest.mark.long"
+    )
+
+
 def long_marks(tree: ast.Module) -> list[ast.Call]:
     """Calls of `pytest.mark.long`, wherever they stand."""
     return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.long"
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and names_the_mark(node.func)
     ]
 
 
+@cache
 def modules() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text()) for path in TESTS.rglob("test_*.py")}
 
@@ -40,9 +48,7 @@ def without_reason(tree: ast.Module) -> list[int]:
     return [
         node.lineno
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and ast.unparse(node) == "pytest.mark.long"
-        and id(node) not in called
+        if isinstance(node, ast.Attribute) and names_the_mark(node) and id(node) not in called
     ]
 
 

@@ -5,4 +5,6 @@ A package, since pytest ends what is of package scope with the last test below a
 
 from typing import Final
 
-NODES: Final = ("m1", "r1")
+NODES: Final = ("m1", "m2", "r1", "r2")
+RETRY_ATTEMPTS: Final = 3
+"""Of Spark, before a request becomes a dead letter."""

@@ -1,4 +1,4 @@
-"""The cluster that these modules share. None of them ends or pauses a process of it."""
+"""The cluster that these modules share. None but the last ends a process of it."""
 
 from __future__ import annotations
 
