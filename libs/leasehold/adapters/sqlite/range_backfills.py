@@ -131,8 +131,10 @@ class RangeBackfills:
         self._sorter.forget(set(self._waiting))
 
     def undone(self) -> None:
-        """Read what waits, since a transaction was undone: what it has met was never there."""
+        """Read what waits, since a transaction was undone: what it has met was never there. ⚠ Nor
+        are keys that it has put into the table of those that were written."""
         self._columns.failures.clear()
+        self._since = 0
         self.look()
 
     # ------------------------------------------------------------ inside a transaction
@@ -331,10 +333,12 @@ class RangeBackfills:
         if self._written[plan.descriptor.table_id] is None:
             self._connection.execute(f"{put}{as_read}{these} ORDER BY r.n", bound)
             return
-        listed = f"({', '.join(f'r.{p}' for p in entries.primary)}) {{}}IN temp.written"
-        others = f"{put}{these} AND {listed.format('NOT ')} ORDER BY r.n"
-        self._connection.execute(others, bound)
-        self._connection.execute(f"{put}{as_read}{these} AND {listed.format('')}", bound)
+        # ⚠ Not `(…) NOT IN temp.written`: of a key of several columns SQLite then looks at each one
+        # that was written, for a NULL among them.
+        these_keys = " AND ".join(f"w.p{n} = r.{p}" for n, p in enumerate(entries.primary))
+        listed = f"EXISTS (SELECT 1 FROM temp.written AS w WHERE {these_keys})"
+        self._connection.execute(f"{put}{these} AND NOT {listed} ORDER BY r.n", bound)
+        self._connection.execute(f"{put}{as_read}{these} AND {listed}", bound)
 
     def _work(self, plan: WritePlan, entries: EntriesPlan, of: _Waiting) -> _Work:
         where, bindings = _between(plan, of.span)
