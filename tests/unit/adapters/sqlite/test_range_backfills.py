@@ -27,7 +27,7 @@ from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.keys import Key
 from leasehold.model.records.log import Backfill, KeySpan, LogPosition
-from leasehold.model.records.requests import Operation
+from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.values.types import Type
 from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.lockstep import reports_of
@@ -181,6 +181,71 @@ def test_a_record_behind_which_nothing_may_wait_ends_what_does(store: Store) -> 
     table._commit()
     assert store.next_range() is None
     assert entries(store) == rows(table)
+
+
+def test_who_wrote_a_row_is_known_when_the_end_of_its_range_was_undone(store: Store) -> None:
+    """As where the record by which a job leaves the run is lost with its master's term."""
+    table = filled(store)
+    note(table, ALL)
+    merging = merge_all(table)
+    while not entries(store):
+        next(merging)
+    table.send(*(update("t", key, a=6 - key % 7) for key in range(ROWS)), delete("t", 0))
+    store.begin()
+    store.end_ranges(table.catalog.newest(1), INDEX, 99, complete=True)
+    store.rollback()
+    for _ in merging:
+        assert entries(store) <= rows(table)
+    assert entries(store) == rows(table)
+
+
+@pytest.mark.parametrize("key_width", [1, 2, 3])
+def test_what_a_piece_costs_does_not_grow_with_the_rows_that_were_written(
+    tmp_path: Path, key_width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the steps of SQLite's machine for the same entries behind a few writes and behind many. A
+    key of several columns is a row value, which not all conditions look up."""
+    monkeypatch.setattr(range_backfills, "PIECE_ROWS_FIRST", 20)
+    monkeypatch.setattr(range_backfills, "PIECE_ROWS_MIN", 20)
+    monkeypatch.setattr(range_backfills, "PIECE_ROWS_MAX", 20)
+    store = SqliteStore(tmp_path / "node.db", cache_mb=1, direct_rows_max=0)
+    names = ("id", "k2", "k3")[:key_width]
+    keys = tuple(Column(9 + n, name, Type("bigint"), False) for n, name in enumerate(names))
+    ids = tuple(column.element_id for column in keys)
+
+    def version(number: int, *indexes: Index) -> Descriptor:
+        columns = (*keys, Column(A, "a", Type("integer")), Column(B, "b", Type("text")))
+        return Descriptor(1, "t", number, columns, ids, indexes, next_element_id=20)
+
+    def fill(numbers: range) -> None:
+        named = (dict.fromkeys(names, number) for number in numbers)
+        table.send(*(Operation(OperationKind.INSERT, "t", key, {"a": 1}) for key in named))
+
+    try:
+        table = WrittenTable(store, version(1))
+        fill(range(120))
+        table.publish(version(2, replace(PLAIN, state=State.DELETE_ONLY)))
+        table.publish(version(3, PLAIN))
+        note(table, ALL)
+        while not store.merge_entries(table.catalog.newest(1)).rows:
+            time.sleep(0.001)
+        steps = []
+        for written in (range(1_000, 1_010), range(2_000, 4_000)):
+            fill(written)
+            store.merge_entries(table.catalog.newest(1))  # keeps what was written
+            looked = count_looks(store)
+            assert store.merge_entries(table.catalog.newest(1)).rows == 20
+            steps.append(next(looked))
+        assert steps[1] < 2 * steps[0] + 50, f"{steps} times ten steps for the same 20 entries"
+    finally:
+        store.close()
+
+
+def count_looks(store: SqliteStore) -> Iterator[int]:
+    """Count tens of steps of SQLite's machine from here on."""
+    looks = itertools.count()
+    store._connection.set_progress_handler(lambda: next(looks) < 0, 10)
+    return looks
 
 
 @pytest.mark.parametrize("steps", [0, 6, 1_000])
