@@ -70,8 +70,8 @@ class RangeWaiting(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """Rows that a merge has passed, 0 where it could not begin yet; and for how long nothing more
-    should be merged, for the sake of who waits for a processor."""
+    """About how many rows a merge has passed, 0 where it could not begin yet; and for how long
+    nothing more should be merged, for the sake of who waits for a processor."""
 
     rows: int
     pause_ns: int
@@ -159,8 +159,8 @@ class StoreWriter(Protocol):
         them, and `end_ranges` at the latest."""
         ...
 
-    def ranges_waiting(self) -> int:
-        """How many backfills by range are noted and not merged."""
+    def ranges_waiting(self, table_id: int | None = None) -> int:
+        """How many backfills by range are noted and not merged, of all tables or of one."""
         ...
 
     def next_range(self) -> RangeWaiting | None:

@@ -319,8 +319,8 @@ class MemoryStore:
 
     # ------------------------------------------------------------ backfills by range
 
-    def ranges_waiting(self) -> int:
-        return len(self._now.ranges)
+    def ranges_waiting(self, table_id: int | None = None) -> int:
+        return sum(table_id in (None, each.table_id) for each in self._now.ranges)
 
     def next_range(self) -> RangeWaiting | None:
         return RangeWaiting(*self._now.ranges[0][:3]) if self._now.ranges else None

@@ -16,11 +16,11 @@ from leasehold.catalog.elements import Column, Index, Missing
 from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.catalog.states import State
 from leasehold.model.ids import INCARNATION_BYTES, RANGE_BACKFILLS, incarnation_of
-from leasehold.model.records.acks import Ack, MergeReport
+from leasehold.model.records.acks import Ack, MergeReport, TableMerged
 from leasehold.model.records.jobs import BackfillBorder, ChunksEnd
 from leasehold.model.records.log import ChunkDecided, JobWrite, KeySpan
 from leasehold.model.records.requests import Queue
-from leasehold.replication.effects import AckRead, QueueRead
+from leasehold.replication.effects import AckRead, QueueRead, Send
 from leasehold.replication.node import Node
 from leasehold.replication.range_merging import MergeReports
 from leasehold.rows.computed_missing import make_computed
@@ -298,3 +298,38 @@ def test_who_decides_a_range_counts_it_once(world: World) -> None:
     send(world, border(4), ChunksEnd(1, 1, 3, 1))
     writes = [w for c in world.commits() for w in c.catalog if isinstance(w, ChunkDecided)]
     assert [(w.rows, w.end, w.through) for w in writes] == [(7, False, (4,)), (0, True, ())]
+
+
+def test_a_node_tells_people_how_far_each_table_is(world: World) -> None:
+    """Once a second while something waits; of the run under way alone."""
+    follower, merging = world.follower, world.follower._upkeep._merging
+
+    def told() -> tuple[TableMerged, ...] | None:
+        effects = merging.report(follower.catalog, b"f", follower.position, world.now())
+        records = [effect.record for effect in effects if isinstance(effect, Send)]
+        assert all(isinstance(record, MergeReport) for record in records)
+        return records[0].tables if records else None
+
+    merging._due_ns = 1 << 62
+    send(world, border(4), ChunksEnd(1, 1, 20, 2))
+    world.ms += 1_000
+    assert told() == (TableMerged(1, 2, 0),)
+    assert told() is None, "nothing is new"
+    merging._due_ns = 0
+    for _ in range(2):  # the run, and its first three rows
+        world.ms += 500
+        merging.work(follower.catalog, world.now())
+    assert told() == (TableMerged(1, 2, 3),)
+    follower.catalog.put_job(replace(follower.catalog.jobs[1], run=2))
+    world.ms += 999
+    assert told() is None
+    world.ms += 1
+    assert told() == (TableMerged(1, 2, 0),), "that run has passed none"
+    while follower._store.ranges_waiting():
+        world.ms += 500
+        merging.work(follower.catalog, world.now())
+    assert told() == (TableMerged(1, 0, ROWS - 3),)
+    world.ms += 4_999
+    assert told() is None, "nothing waits"
+    world.ms += 1
+    assert told() is not None, "a report may be lost"

@@ -216,6 +216,9 @@ class RangeBackfills:
     def waits(self) -> int:
         return len(self._waiting)
 
+    def waits_of(self, table_id: int) -> int:
+        return sum(waiting.table_id == table_id for waiting in self._waiting)
+
     @property
     def first(self) -> RangeWaiting | None:
         """The range that is merged next."""
@@ -248,23 +251,24 @@ class RangeBackfills:
             self._sorter.begin([self._work(plan, entries, each) for each in then])
         return self._paced(lambda rows: self._merge_piece(plan, entries, first, rows))
 
-    def _paced(self, put: Callable[[int], None]) -> Merged:
-        """Put a piece of about as many rows as take the time that there is for it."""
+    def _paced(self, put: Callable[[int], int]) -> Merged:
+        """Put a piece of about as many rows as take the time that there is for it. `put` returns
+        how many it has passed."""
         beside, gentle = self._users.beside, self._users.gentle
         begun_ns, worked_ns, rows = monotonic_ns(), thread_time_ns(), self._rows
-        put(rows)
+        passed = put(rows)
         took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
         wanted_ns = PIECE_BESIDE_NS // (2 if gentle else 1) if beside else PIECE_NS
         fit = rows * wanted_ns // max(1, took_ns)
         self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, min(fit, 2 * rows)))
         if not beside:
-            return Merged(rows, 0)
-        return Merged(rows, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
+            return Merged(passed, 0)
+        return Merged(passed, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
 
     def _merge_piece(
         self, plan: WritePlan, entries: EntriesPlan, first: _Waiting, rows: int
-    ) -> None:
-        """Put the next entries of the run."""
+    ) -> int:
+        """Put the next entries of the run; count them."""
         last = self._last()
         until = min(last, self._merged + rows)
         self._keep_written(first.table_id, entries)
@@ -272,13 +276,16 @@ class RangeBackfills:
             self._put_of_run(plan, entries, until)
             if until == last:
                 self._forget(first)
+        passed = until - self._merged
         self._merged = until  # ⚠ only now: what is rolled back was never merged
         if until == last:
             self.look()
             self._let_go()
+        return passed
 
-    def _put_piece(self, plan: WritePlan, column: Column, first: _Waiting, rows: int) -> None:
-        """Put the values of the next rows, and keep where the ones behind them begin."""
+    def _put_piece(self, plan: WritePlan, column: Column, first: _Waiting, rows: int) -> int:
+        """Put the values of the next rows, and keep where the ones behind them begin. Return about
+        how many those are."""
         where, bindings = _between(plan, first.span)
         keys = ", ".join(f"t.{name}" for name in plan.key_names)
         found: list[Key] = self._connection.execute(
@@ -287,7 +294,7 @@ class RangeBackfills:
         ).fetchall()
         piece = first.span if not found else first.span._replace(through=found[0])
         with self._connection:
-            self._put(plan, column.element_id, piece)
+            put = self._put(plan, column.element_id, piece)
             if found:
                 left = first.span._replace(after=found[0])
                 self._connection.execute(
@@ -297,6 +304,7 @@ class RangeBackfills:
             else:
                 self._forget(first)
         self.look()
+        return rows if found else put
 
     def _last(self) -> int:
         """Return how many entries the run has."""

@@ -490,8 +490,8 @@ class SqliteStore:
                 RowChange(_BACKFILL, backfill.table_id, backfill.version, other, None, genids, ()),
             )
 
-    def ranges_waiting(self) -> int:
-        return self._ranges.waits
+    def ranges_waiting(self, table_id: int | None = None) -> int:
+        return self._ranges.waits if table_id is None else self._ranges.waits_of(table_id)
 
     def next_range(self) -> RangeWaiting | None:
         return self._ranges.first
