@@ -89,8 +89,8 @@ def follow(
                 console.print(f"  job {number}: {words}")
             when(look)
             job = view.jobs[number].job
-            moves = (job.status, job.marks, job.looked, look["rows"], look["merging"])
-            patience.told(moves, boottime_ns())
+            moves = [look[name] for name in ("rows", "rows_read", "merging")]
+            patience.told((job.status, job.marks, job.looked, moves), boottime_ns())
             if job.status.ended:
                 break
     if job.status is not end:

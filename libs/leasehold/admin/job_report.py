@@ -21,7 +21,7 @@ from leasehold.admin.view import SILENT_AFTER_US, ClusterView, JobView, TableVie
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.roles import FIRST_ROLE
 from leasehold.lease.replies import Holding
-from leasehold.model.records.jobs import FAILING
+from leasehold.model.records.jobs import FAILING, JobProgress
 from leasehold.schema_change.coordinator.verification import list_parts, make_subject
 from leasehold.schema_change.job.control import DISMISSED
 from leasehold.schema_change.job.estimate import (
@@ -126,10 +126,10 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
     `fraction` is 0 to 1 over all steps. `rows` of `rows_total` are those of the backfill or
     validation under way, or rows and entries of a verification in slices (`in_slices`: the nodes
     look at the table one slice after the other). In a backfill by range they are those of the node
-    that is slowest to merge what was read, and `merging` are all that have to. `eta_s` is the rest
-    of that work, `ends_in_s` of the whole job by what recent ones took; neither is known while the
-    job waits for a person or somebody's lease. `attempts`: how often the phase has begun;
-    `phase_ms`: how long it has lasted. `spark_fails`: why Spark has to try its run again, "" where
+    that is slowest to merge what was read (`rows_read`), and `merging` are all that have to.
+    `eta_s` is the rest of that work, `ends_in_s` of the whole job by what recent ones took; neither
+    is known while the job waits for a person or somebody's lease. `attempts`: how often the phase
+    has begun; `phase_ms`: how long it has lasted. `spark_fails`: why Spark has to try its run again, "" where
     it has not. `blockers`: whose leases are in the way (`holding_report`).
 
     `dismissed`: it has failed, and somebody knows. `ended_us`: when it ended. `point_of_no_return`:
@@ -171,6 +171,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
         "fraction": _fraction(job, rows, total_rows),
         "run": job.run,
         "rows": rows,
+        "rows_read": _rows_read(view, job),
         "rows_applied": job.rows_applied,
         "rows_total": max(total_rows, rows) if total_rows else 0,
         "rows_per_second": rate,
@@ -218,14 +219,24 @@ def _read(
         table = view.tables.get(job.table_id)
         parts = len(list_parts(job, table.descriptor)) if table is not None else 1
         return job.looked, parts * total_rows, _rate(job, job.looked, now_us)
-    merged = count_merged(job, merging)
+    merged = count_merged(view, job, merging)
     if merged is not None:
         return min(merged, total_rows or merged), total_rows, _rate(job, merged, now_us)
-    progress = view.progress.get(job.job_id)
-    current = progress if progress is not None and progress.run == job.run else None
+    current = _progress(view, job)
     reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) and job.status is Status.RUNNING
     rate = current.rows_per_second if current and reading else 0.0
-    return max(job.rows_read, current.rows if current else 0), total_rows, rate
+    return _rows_read(view, job), total_rows, rate
+
+
+def _progress(view: ClusterView, job: Job) -> JobProgress | None:
+    """Return what Spark has told last of the run under way."""
+    progress = view.progress.get(job.job_id)
+    return progress if progress is not None and progress.run == job.run else None
+
+
+def _rows_read(view: ClusterView, job: Job) -> int:
+    progress = _progress(view, job)
+    return max(job.rows_read, progress.rows if progress else 0)
 
 
 def _rate(job: Job, done: int, now_us: int) -> float:

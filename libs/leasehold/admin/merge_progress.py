@@ -42,11 +42,17 @@ def find_merging(view: ClusterView, seen: JobView) -> list[Merging]:
     return sorted(found, key=lambda each: (each.rows, each.node))
 
 
-def count_merged(job: Job, merging: list[Merging]) -> int | None:
-    """Return about how many rows the slowest of them has merged, None: they tell nothing of it."""
-    if not merging or any(each.ranges == NOT_SAID for each in merging):
+def count_merged(view: ClusterView, job: Job, merging: list[Merging]) -> int | None:
+    """Return about how many rows the slowest of them has merged; None where that does not tell how
+    far a backfill is: there is none by range, nobody tells, or all is merged."""
+    if not fills_by_range(job) or not view.merging:
         return None
-    return merging[0].rows if job.chunks_ended else min(merging[0].rows, job.rows_read)
+    if not job.chunks_ended:
+        # Who has merged all that there was waits for more.
+        return min((each.rows for each in merging), default=job.rows_read)
+    if any(each.ranges == NOT_SAID for each in merging):
+        return None
+    return merging[0].rows if merging else None
 
 
 def merging_words(job: Job, merging: list[Merging], total_rows: int, since_ms: int) -> list[str]:

@@ -67,6 +67,8 @@ def test_a_job_is_as_far_as_the_node_that_is_slowest() -> None:
     words = progress_words(told)
     assert "250 of about 1,000 rows" in words
     assert words.endswith("1,000 rows, 2 ranges left and 1 more")
+    reading = told_of(replace(merging(chunks_ended=False, rows_read=300), nodes=nodes))
+    assert (reading["rows"], reading["rows_read"]) == (250, 900), "Spark is ahead of all nodes"
     done = told_of(replace(view, nodes={"r2": nodes["r2"]}))
     assert (done["merging"], done["waits_for"], done["rows"]) == ([], [], 900)
 

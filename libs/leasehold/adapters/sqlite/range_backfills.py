@@ -63,7 +63,10 @@ DIRECT_ROWS_MAX: Final = 2_000
 """Of a range that is put at its very position: some ms, less than a run of its own takes."""
 PIECE_NS: Final = 15_000_000
 PIECE_BESIDE_NS: Final = 3_000_000
-"""Of a merge between two records, while users write: less than what each of them waits anyway."""
+"""Of a merge between two records, while users write: less than what each of them waits anyway.
+Processor time: where a processor is waited for, shorter pieces would wait as long, each of them."""
+PIECE_TAKES_MAX: Final = 4
+"""How often as long a piece may take by the clock: a disk may be slow, too."""
 PIECE_ROWS_FIRST: Final = 500
 PIECE_ROWS_MIN: Final = 100
 PIECE_ROWS_MAX: Final = 20_000
@@ -259,7 +262,7 @@ class RangeBackfills:
         passed = put(rows)
         took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
         wanted_ns = PIECE_BESIDE_NS // (2 if gentle else 1) if beside else PIECE_NS
-        fit = rows * wanted_ns // max(1, took_ns)
+        fit = rows * wanted_ns // max(1, worked_ns, took_ns // PIECE_TAKES_MAX)
         self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, min(fit, 2 * rows)))
         if not beside:
             return Merged(passed, 0)

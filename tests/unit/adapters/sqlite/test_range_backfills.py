@@ -305,13 +305,17 @@ def test_a_restart_and_a_copy_in_the_middle_of_a_merge_begin_the_range_anew(
         assert [path.name for path in tmp_path.glob(f"{name}.run*")] == []
 
 
-@pytest.mark.parametrize("gentle", [False, True])
+@pytest.mark.parametrize(
+    ("gentle", "took_ms", "rows"),
+    [(False, 6, 4), (True, 6, 2), (False, 24, 4), (False, 96, 1)],
+)
 def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
-    tmp_path: Path, gentle: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, gentle: bool, took_ms: int, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a gentle job half as long, and at most half of the time, with processors to spare, too."""
-    for name in ("monotonic_ns", "thread_time_ns"):
-        clock = itertools.count(0, 6_000_000)
+    """Of a gentle job half as long, and at most half of the time, with processors to spare, too.
+    It is processor time that is short: a piece that waited for one is no longer, to a limit."""
+    for name, each_ms in (("monotonic_ns", took_ms), ("thread_time_ns", 6)):
+        clock = itertools.count(0, each_ms * 1_000_000)
         monkeypatch.setattr(range_backfills, name, clock.__next__)
     monkeypatch.setattr(range_backfills, "processors_wanted", lambda: 0)
     monkeypatch.setattr(range_backfills, "PIECE_ROWS_FIRST", 8)
@@ -326,8 +330,11 @@ def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
         time.sleep(0.001)
     second = store.merge_entries(newest)
     store.close()
-    assert (first.rows, second.rows) == (8, 2 if gentle else 4), "a piece took twice 3 ms"
-    assert first.pause_ns == (6_000_000 if gentle else 0)
+    assert (first.rows, second.rows) == (8, rows), "a piece took twice 3 ms"
+    if took_ms == 6:
+        assert first.pause_ns == (6_000_000 if gentle else 0)
+    else:
+        assert first.pause_ns == 54_000_000, "nine times what it has worked"
 
 
 def test_few_rows_are_put_at_the_very_position(tmp_path: Path) -> None:
