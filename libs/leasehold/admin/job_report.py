@@ -129,8 +129,8 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
     that is slowest to merge what was read (`rows_read`), and `merging` are all that have to.
     `eta_s` is the rest of that work, `ends_in_s` of the whole job by what recent ones took; neither
     is known while the job waits for a person or somebody's lease. `attempts`: how often the phase
-    has begun; `phase_ms`: how long it has lasted. `spark_fails`: why Spark has to try its run again, "" where
-    it has not. `blockers`: whose leases are in the way (`holding_report`).
+    has begun; `phase_ms`: how long it has lasted. `spark_fails`: why Spark has to try its run
+    again, "" where it has not. `blockers`: whose leases are in the way (`holding_report`).
 
     `dismissed`: it has failed, and somebody knows. `ended_us`: when it ended. `point_of_no_return`:
     the step (from 1) that publishes what can't be taken back; `can_cancel`: it is not published
