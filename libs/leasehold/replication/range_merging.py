@@ -120,9 +120,11 @@ class MergeReports:
         self._offset = offset
 
     def take(self, report: MergeReport) -> None:
-        """Take a report, which counts where the node itself is known by its acknowledgements."""
-        if len(self._reports) < NODES_MAX:
-            self._reports[report.node, report.incarnation] = report
+        """Take a report, which counts where the node itself is known by its acknowledgements. Of a
+        node's processes the one heard of last has its store; one that is gone tells nothing."""
+        process = report.node, report.incarnation
+        if self._reports.pop(process, None) is not None or len(self._reports) < NODES_MAX:
+            self._reports[process] = report
 
     def sweep(self) -> None:
         """Forget those of nodes that are not known: anybody may say anything."""
@@ -146,9 +148,10 @@ class MergeReports:
     def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
         """Return who of `nodes` and this one has not merged all ranges of the log, as far as is
         known."""
+        newest = {name: report for (name, _), report in self._reports.items()}
         done = {
             name
-            for (name, _), report in self._reports.items()
+            for name, report in newest.items()
             if not report.waiting and report.offset >= self._offset
         }
         done.discard(self._name)

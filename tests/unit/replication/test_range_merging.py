@@ -261,6 +261,9 @@ def test_a_job_waits_for_who_has_not_merged_what_the_log_has(world: World) -> No
     assert reports.still_merging(["r8", "r9"]) == ("r8", "r9"), "before the last range; not all"
     say(world, MergeReport("r8", b"8", behind, 0), MergeReport("r9", b"9", behind + 3, 0))
     assert reports.still_merging(["r8", "r9"]) == ()
+    say(world, MergeReport("r8", b"anew", behind, 1))
+    assert reports.still_merging(["r8", "r9"]) == ("r8",), "its store was begun anew"
+    say(world, MergeReport("r8", b"anew", behind, 0))
     assert world.node.master is not None
     work = world.node.master.changes.coordinator._step_work
     work.coherent = frozenset({"r7"})
