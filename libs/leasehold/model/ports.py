@@ -167,9 +167,10 @@ class StoreWriter(Protocol):
         """What `merge_entries` would go on with, None: nothing waits."""
         ...
 
-    def merge_entries(self, descriptor: Any) -> Merged:
+    def merge_entries(self, descriptor: Any, rows_max: int | None = None) -> Merged:
         """Put, outside a transaction, some of the missing entries of `next_range`, under that
-        version. Which of those that wait are there already is nobody's to rely on."""
+        version, of at most so many rows. Which of those that wait are there already is nobody's to
+        rely on."""
         ...
 
     def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:

@@ -68,11 +68,14 @@ class RangeMerging:
         job = _job_of(waiting, catalog)
         if job is not None and job.status is Status.PAUSED:
             return PAUSED_LOOK_MS * NS_PER_MS
-        merged = self._store.merge_entries(catalog.version(waiting.table_id, waiting.version))
+        rate = job.settings.get("rows_per_second", 0) if job is not None else 0
+        # No more than a second's: whoever sets a rate wants no leaps, and none at the end.
+        merged = self._store.merge_entries(
+            catalog.version(waiting.table_id, waiting.version), rate or None
+        )
         if job is not None:
             run = job.job_id, job.run
             self._passed[run] = self._passed.get(run, 0) + merged.rows
-        rate = job.settings.get("rows_per_second", 0) if job is not None else 0
         return max(merged.pause_ns, merged.rows * NS_PER_S // rate if rate else 0)
 
     def report(

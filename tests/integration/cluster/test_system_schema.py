@@ -112,7 +112,6 @@ def test_l3_d2_master_killed_in_a_backfill(
     in_backfill(watch, job)
     restart_master(cluster, watch)
     load.more(20)
-    control(producer, job, "set", rows_per_second=4 * SLOW)
     await_job(watch, job, lambda found: found.chunks_ended, "all ranges in the log")
     control(producer, job, "pause")  # nobody merges meanwhile
     back = restart_master(cluster, watch)

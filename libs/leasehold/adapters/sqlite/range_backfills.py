@@ -108,6 +108,7 @@ class RangeBackfills:
         self._users = users
         self._sorter = _Sorter(path, users)
         self._columns = ColumnBackfill(connection)
+        self._failures: dict[tuple[int, int], tuple[Key, Refused]] = {}  # of what is committed
         self._rows = PIECE_ROWS_FIRST
         self._attached: _Waiting | None = None  # whose run this connection has
         self._merged = 0  # entries of that run
@@ -135,8 +136,9 @@ class RangeBackfills:
 
     def undone(self) -> None:
         """Read what waits, since a transaction was undone: what it has met was never there. ⚠ Nor
-        are keys that it has put into the table of those that were written."""
-        self._columns.failures.clear()
+        are keys that it has put into the table of those that were written; what pieces before it
+        have met is."""
+        self._columns.failures = dict(self._failures)
         self._since = 0
         self.look()
 
@@ -231,13 +233,13 @@ class RangeBackfills:
         _, table_id, version, element_id, _ = self._waiting[0]
         return RangeWaiting(table_id, version, element_id)
 
-    def merge(self, plan: WritePlan) -> Merged:
-        """Go on with the first range, in one commit of some ms."""
+    def merge(self, plan: WritePlan, rows_max: int | None = None) -> Merged:
+        """Go on with the first range, in one commit of some ms, and of at most so many rows."""
         first = self._waiting[0]
         column = plan.descriptor.by_id.get(first.element_id)
         if column is not None:
             self._let_go()
-            return self._paced(lambda rows: self._put_piece(plan, column, first, rows))
+            return self._paced(lambda rows: self._put_piece(plan, column, first, rows), rows_max)
         entries = plan.entries[first.element_id]
         if self._attached != first:
             self._let_go()
@@ -252,13 +254,14 @@ class RangeBackfills:
             # The next one meanwhile.
             then = [w for w in self._waiting[1:2] if w[1:4] == first[1:4]]
             self._sorter.begin([self._work(plan, entries, each) for each in then])
-        return self._paced(lambda rows: self._merge_piece(plan, entries, first, rows))
+        return self._paced(lambda rows: self._merge_piece(plan, entries, first, rows), rows_max)
 
-    def _paced(self, put: Callable[[int], int]) -> Merged:
+    def _paced(self, put: Callable[[int], int], rows_max: int | None) -> Merged:
         """Put a piece of about as many rows as take the time that there is for it. `put` returns
         how many it has passed."""
         beside, gentle = self._users.beside, self._users.gentle
-        begun_ns, worked_ns, rows = monotonic_ns(), thread_time_ns(), self._rows
+        rows = self._rows if rows_max is None else min(self._rows, rows_max)
+        begun_ns, worked_ns = monotonic_ns(), thread_time_ns()
         passed = put(rows)
         took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
         wanted_ns = PIECE_BESIDE_NS // (2 if gentle else 1) if beside else PIECE_NS
@@ -306,6 +309,7 @@ class RangeBackfills:
                 )
             else:
                 self._forget(first)
+        self._failures = dict(self._columns.failures)
         self.look()
         return rows if found else put
 

@@ -337,6 +337,14 @@ def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
         assert first.pause_ns == 54_000_000, "nine times what it has worked"
 
 
+def test_a_piece_has_no_more_rows_than_it_may(store: Store) -> None:
+    table = filled(store)
+    note(table, ALL)
+    while not (merged := store.merge_entries(table.catalog.newest(1), 2)).rows:
+        time.sleep(0.001)
+    assert merged.rows == len(entries(store)) == 2
+
+
 def test_few_rows_are_put_at_the_very_position(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "node.db", cache_mb=1)
     try:
