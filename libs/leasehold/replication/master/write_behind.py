@@ -197,6 +197,9 @@ class WriteBehind:
     def is_empty(self, table_id: int) -> bool:
         return self.settle().is_empty(table_id)
 
+    def rows_about(self, table_id: int) -> int:
+        return self._store.rows_about(table_id)
+
     def count_lacking(self, descriptor: Any, element_id: int) -> int:
         return self.settle().count_lacking(descriptor, element_id)
 
