@@ -41,6 +41,7 @@ def merging(**changes: Any) -> ClusterView:
 
 
 def told_of(view: ClusterView) -> dict[str, Any]:
+    told: dict[str, Any]
     (told,) = report(view, NOW)["jobs"]
     return told
 
