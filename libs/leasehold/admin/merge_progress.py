@@ -1,4 +1,4 @@
-"""Who still merges what a job's run has read, of the nodes that the job waits for. PURE.
+"""Progress of nodes with what a job's run has read, of those that the job waits for. PURE.
 
 In a backfill by range Spark says where to cut, which is soon done; what takes time is the nodes'
 own work. So the job is as far as the slowest of them.

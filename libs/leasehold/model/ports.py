@@ -70,8 +70,8 @@ class RangeWaiting(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """About how many rows a merge has passed, 0 where it could not begin yet; and for how long
-    nothing more should be merged, for the sake of who waits for a processor."""
+    """Rows that a merge has passed, about, 0 where it could not begin yet; and for how long nothing
+    more should be merged, for the sake of who waits for a processor."""
 
     rows: int
     pause_ns: int
