@@ -13,7 +13,7 @@ from leasehold.admin.blocker_report import holding_report, holding_words, second
 from leasehold.admin.merge_progress import (
     Merging,
     count_merged,
-    fills_by_range,
+    backfills_by_range,
     find_merging,
     merging_words,
 )
@@ -313,7 +313,7 @@ def _doing(job: Job) -> str:
     if job.postponed:
         return "postponed; leasehold jobs complete " + str(job.job_id)
     words = _WORK[job.phase]
-    if fills_by_range(job) and job.chunks_ended:
+    if backfills_by_range(job) and job.chunks_ended:
         words = "every coherent node merges what was read"
     return f"rolling back: {words}" if job.status is Status.ROLLING_BACK else words
 

@@ -30,7 +30,7 @@ def find_merging(view: ClusterView, seen: JobView) -> list[Merging]:
     not applied all of the log that the job stands in; the slowest first. Where a job does not fill
     by range, that is nobody."""
     job = seen.job
-    if not fills_by_range(job):
+    if not backfills_by_range(job):
         return []
     found = []
     for name, node in view.nodes.items():
@@ -45,7 +45,7 @@ def find_merging(view: ClusterView, seen: JobView) -> list[Merging]:
 def count_merged(view: ClusterView, job: Job, merging: list[Merging]) -> int | None:
     """Return about how many rows the slowest of them has merged; None where that does not tell how
     far a backfill is: there is none by range, nobody tells, or all is merged."""
-    if not fills_by_range(job) or not view.merging:
+    if not backfills_by_range(job) or not view.merging:
         return None
     if not job.chunks_ended:
         # Who has merged all that there was waits for more.
@@ -72,7 +72,7 @@ def _words(merging: Merging, total_rows: int, since_ms: int) -> str:
     return f"node {merging.node} merges what was read, {since}: {rows}{of} rows, {ranges}"
 
 
-def fills_by_range(job: Job) -> bool:
+def backfills_by_range(job: Job) -> bool:
     """Say whether the run under way fills by range."""
     return job.by_range and job.phase is Phase.BACKFILLING and job.status is Status.RUNNING
 
