@@ -12,8 +12,8 @@ from typing import Any, Final
 from leasehold.admin.blocker_report import holding_report, holding_words, seconds_words
 from leasehold.admin.merge_progress import (
     Merging,
-    count_merged,
     backfills_by_range,
+    count_merged,
     find_merging,
     merging_words,
 )
