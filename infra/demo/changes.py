@@ -22,8 +22,8 @@ from leasehold.model.errors import OutcomeUnknown
 from leasehold.settings.client import ClientSettings
 
 STILL_S: Final = 120.0
-"""Longest without anything new of a job, or of the load. How long a whole one takes is the machine's
-affair: with writers that take all there is, minutes on a slow one."""
+"""Longest without anything new of a job, or of the load. How long a whole one takes is the
+machine's affair: with writers that take all there is, minutes on a slow one."""
 JOB_TIMEOUT_S: Final = 1_800.0
 EVERY_S: Final = 0.2
 
