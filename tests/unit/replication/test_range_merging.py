@@ -266,9 +266,12 @@ def test_a_job_waits_for_who_has_not_merged_what_the_log_has(world: World) -> No
     say(world, MergeReport("r8", b"anew", behind, 0))
     assert world.node.master is not None
     work = world.node.master.changes.coordinator._step_work
-    work.coherent = frozenset({"r7"})
     job = JOB.counted(20, 20, True)
     memory = JobMemory(find_place(job))
+    work.coherent = None
+    assert work.next(job, memory, world.now()) is None
+    assert memory.waiting == "the coherent nodes to be known", "by a new master"
+    work.coherent = frozenset({"r7"})
     assert work.next(job, memory, world.now()) is None
     assert memory.waiting == "r7 to merge what was read"
     work.coherent = frozenset({"r8"})
