@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, TypeVar
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job
 from leasehold.model.records.jobs import Chunk, ChunksEnd
-from leasehold.pipeline.borders import Sample, cut_ranges, take_sample
+from leasehold.pipeline.borders import ONE_RANGE_ROWS_MAX, Sample, cut_ranges, take_sample
 from leasehold.pipeline.chunks import Chunker, chunk_template, sorted_columns
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.chunk_producer import ChunkProducer
@@ -133,8 +133,8 @@ class Backfill(RunThread):
         with FewImages(self._kafka, (self._source,), self.gate.is_closed) as images:
             ranges = images.all_ranges()
             rows = sum(each.until - each.first for each in ranges)
-            if rows <= few_max:
-                return Totals(rows, 0)  # they are one range
+            if rows <= max(few_max, ONE_RANGE_ROWS_MAX):
+                return Totals(rows, 0)
             keys: list[bytes] = []
             for piece in pieces_of(ranges, min(few_max, SAMPLED_OFFSETS)):
                 for records in images.records(piece):

@@ -22,8 +22,8 @@ from leasehold.model.errors import OutcomeUnknown
 from leasehold.settings.client import ClientSettings
 
 STILL_S: Final = 120.0
-"""Longest without anything new of a job. How long a whole one takes is the machine's affair: with
-writers that take all there is, minutes on a slow one."""
+"""Longest without anything new of a job, or of the load. How long a whole one takes is the
+machine's affair: with writers that take all there is, minutes on a slow one."""
 JOB_TIMEOUT_S: Final = 1_800.0
 EVERY_S: Final = 0.2
 
@@ -89,7 +89,8 @@ def follow(
                 console.print(f"  job {number}: {words}")
             when(look)
             job = view.jobs[number].job
-            patience.told((job.status, job.marks, job.looked, look["rows"]), boottime_ns())
+            moves = [look[name] for name in ("rows", "rows_read", "merging")]
+            patience.told((job.status, job.marks, job.looked, moves), boottime_ns())
             if job.status.ended:
                 break
     if job.status is not end:
@@ -98,8 +99,8 @@ def follow(
 
 
 class Patience:
-    """The patience with a job: it lasts as long as there is something new of it. Times are ns of
-    one clock."""
+    """The patience with a job, or the load: it lasts as long as there is something new of it. Times
+    are ns of one clock."""
 
     def __init__(self, begin_ns: int) -> None:
         self._begin_ns = self._moved_ns = begin_ns

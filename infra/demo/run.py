@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from infra.demo import flights
-from infra.demo.changes import Change, EventPrinter, follow
+from infra.demo.changes import Change, EventPrinter, Patience, follow
 from infra.demo.crew import Crew
 from infra.demo.menu import Menu, Shown
 from infra.demo.verdict import Verdict, accounted, check_menu, check_nodes, check_sums, summary
@@ -28,7 +28,6 @@ PRODUCER_RATE: Final = 120.0  # writes per second of the four producers together
 REPLICA_RATE: Final = 120.0
 WRITER_KEYS: Final = 3_000
 MASTER_DIES_AT: Final = 0.3
-OUTCOMES_TIMEOUT_S: Final = 180.0
 LOAD_IN_FLIGHT_MAX: Final = 400
 
 
@@ -119,10 +118,12 @@ class Demo:
                 for request in flights.requests(table):
                     producer.submit(request)
                     draw()
+            patience = Patience(boottime_ns())
             while not producer.wait(0.2):
                 draw()
-                if time.monotonic() - begun > OUTCOMES_TIMEOUT_S:
-                    raise RuntimeError("the load has requests without an outcome")
+                patience.told(decided(), boottime_ns())
+                if (trouble := patience.lost(boottime_ns())) is not None:
+                    raise RuntimeError(f"the load {trouble}: requests have no outcome")
             progress.update(task, completed=total)
         seconds = time.monotonic() - begun
         self._load_rate = total / seconds

@@ -4,6 +4,8 @@ its own merges; writers at two adjacent versions of the table.
 The log has writes, the fence behind which nobody writes at delete-only any more, ranges, TRUNCATE
 and the record by which the job leaves the run. A node applies the next record, makes the run of the
 first range that waits, merges an entry of it, is killed, or begins anew from the other one's store.
+A master undoes the leaving that it has put into its store where that record is lost with its term.
+It looks only at rows that it remembers as written since the run was made.
 
 What is promised, of each node:
 
@@ -60,12 +62,18 @@ class Waiting(NamedTuple):
 
 
 class Store(NamedTuple):
-    """`at`: records that are applied."""
+    """`at`: records that are applied. `written`: keys of rows that were written since the first
+    range's run was made."""
 
     at: int
     rows: tuple[Row, ...]
     entries: frozenset[tuple[int, int]] = frozenset()
     waiting: tuple[Waiting, ...] = ()
+    written: frozenset[int] = frozenset()
+
+    @property
+    def merges(self) -> bool:
+        return bool(self.waiting) and self.waiting[0].run is not None
 
 
 class World(NamedTuple):
@@ -118,9 +126,11 @@ class Model:
         for number, store in enumerate(world.nodes):
             for label, after in self._steps(world, store):
                 yield f"node {number}: {label}", self._with(world, number, after)
+            if not number and store.merges and self._may_leave(world.log):
+                yield "node 0 loses its leaving", self._with(world, number, self.undone(store))
             if world.faults < self.bounds.faults:
                 hurt = world._replace(faults=world.faults + 1)
-                if any(waiting.run is not None for waiting in store.waiting):
+                if store.merges:
                     found = self.restarted(store)
                     yield f"node {number} is killed", self._with(hurt, number, found)
                 other = world.nodes[number - 1]
@@ -152,10 +162,14 @@ class Model:
         if self.may_begin(log) and not covered and not left:
             first = self.first_of_next(ranges)
             yield from (Range(first, last) for last in self.borders(log, first))
-        if covered and fenced and not left:
+        if self._may_leave(log):
             yield Mark.LEAVE
         if ranges and fenced and not left and self.bounds.nodes > 1:  # R3 is of two of them
             yield Mark.BACK
+
+    def _may_leave(self, log: tuple[Record, ...]) -> bool:
+        left = Mark.LEAVE in log or Mark.BACK in log
+        return not left and any(r.last == END for r in log if isinstance(r, Range))
 
     def may_begin(self, log: tuple[Record, ...]) -> bool:
         """Whether ranges may be in the log: behind the fence."""
@@ -179,12 +193,13 @@ class Model:
             first = store.waiting[0]
             if first.run is None:
                 made = Waiting(first.keys, self.run_of(world, store, first.keys))
-                yield "makes a run", store._replace(waiting=(made, *store.waiting[1:]))
+                begun = store._replace(waiting=(made, *store.waiting[1:]), written=frozenset())
+                yield "makes a run", begun
             else:
                 yield from self.merge(store, first.run)
 
     def _apply(self, store: Store, record: Record) -> Store:
-        rows, entries = list(store.rows), set(store.entries)
+        rows, entries, written = list(store.rows), set(store.entries), store.written
         match record:
             case Put(key, value, writes_entry):
                 row = rows[key]
@@ -193,8 +208,10 @@ class Model:
                 rows[key] = None if value is None else (value, store.at)
                 if value is not None and writes_entry:
                     entries.add((value, key))
+                written |= self.remembered(store, (key,))
             case Mark.TRUNCATE:
                 rows, entries = [None] * len(rows), set()
+                written |= self.remembered(store, KEYS)
             case Range():
                 return store._replace(waiting=(*store.waiting, Waiting(record)))
             case Mark.LEAVE:
@@ -203,7 +220,15 @@ class Model:
                 return self.turn_back(store)
             case Mark.FENCE:
                 pass
-        return store._replace(rows=tuple(rows), entries=frozenset(entries))
+        return store._replace(rows=tuple(rows), entries=frozenset(entries), written=written)
+
+    def remembered(self, store: Store, keys: tuple[int, ...]) -> frozenset[int]:
+        """Return what a node remembers of keys that are written."""
+        return frozenset(keys) if store.merges else frozenset()
+
+    def undone(self, store: Store) -> Store:
+        """Return what is there when the leaving was undone: all as before, and who wrote, too."""
+        return store
 
     def run_of(self, world: World, store: Store, keys: Range) -> Run:
         """Return the run of a range: of the rows as they are now, behind the range's record."""
@@ -212,11 +237,14 @@ class Model:
     def merge(self, store: Store, run: Run) -> Iterator[tuple[str, Store]]:
         """Put the next entry of a run; with the last one its range waits no more."""
         entries = store.entries
-        if run and self.is_as_read(store, run[0]):
+        if run and (run[0][0] not in store.written or self.is_as_read(store, run[0])):
             entries |= {(run[0][1], run[0][0])}
         first, *others = store.waiting
-        left = (first._replace(run=run[1:]), *others) if len(run) > 1 else tuple(others)
-        yield "merges", store._replace(entries=entries, waiting=left)
+        if len(run) > 1:
+            left = (first._replace(run=run[1:]), *others)
+            yield "merges", store._replace(entries=entries, waiting=left)
+        else:
+            yield "merges", store._replace(entries=entries, waiting=(*others,), written=frozenset())
 
     def is_as_read(self, store: Store, read: tuple[int, int, int]) -> bool:
         """Whether a row is as the run has read it: nobody has written it since."""
@@ -227,15 +255,16 @@ class Model:
         """End what waits: the entries of its rows as they are."""
         runs = [entries_of(store.rows, waiting.keys) for waiting in store.waiting]
         put = {(value, key) for run in runs for key, value, _ in run}
-        return store._replace(entries=store.entries | put, waiting=())
+        return store._replace(entries=store.entries | put, waiting=(), written=frozenset())
 
     def turn_back(self, store: Store) -> Store:
         """End what waits, and take what was merged: no two nodes have merged the same."""
-        return store._replace(entries=frozenset(), waiting=())
+        return store._replace(entries=frozenset(), waiting=(), written=frozenset())
 
     def restarted(self, store: Store) -> Store:
         """Return what is found after a restart, and in a copy: ranges that wait, without runs."""
-        return store._replace(waiting=tuple(Waiting(w.keys) for w in store.waiting))
+        waiting = tuple(Waiting(w.keys) for w in store.waiting)
+        return store._replace(waiting=waiting, written=frozenset())
 
 
 def entries_of(rows: tuple[Row, ...], keys: Range) -> Run:

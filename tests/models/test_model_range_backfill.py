@@ -33,8 +33,10 @@ def test_entries_are_of_rows_and_rows_have_entries(bounds: Bounds, model_line: A
     [
         (mutants.MergesWhateverIsThere, "R1"),
         (mutants.LooksForTheRowAlone, "R1"),
+        (mutants.ForgetsWhoWrote, "R1"),
+        (mutants.RemembersNoTruncation, "R1"),
+        (mutants.ReadsBeforeTheFence, "R1"),
         (mutants.BeginsBeforeTheFence, "R2"),
-        (mutants.ReadsBeforeTheFence, "R2"),
         (mutants.EndsAtTheLastKey, "R2"),
         (mutants.LeavesAGap, "R2"),
         (mutants.BeginsAtTheFirstKeySeen, "R2"),

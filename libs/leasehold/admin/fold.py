@@ -30,7 +30,7 @@ from leasehold.admin.view import (
 from leasehold.catalog.states import State
 from leasehold.lease.replies import SnapshotReport
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport
+from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport, MergeReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
 from leasehold.model.records.log import JobForgotten
@@ -42,6 +42,7 @@ RECENT_CHECKS_MAX: Final = 64
 """Each with its report of every table on every node: an answer is there whole, or forgotten."""
 RATE_SECONDS_MAX: Final = 60
 HELD_BACK_MAX: Final = 1_000
+MERGING_MAX: Final = 1_000
 OPEN_NODES_MAX: Final = 1_000
 COPIES_MAX: Final = 1_000
 
@@ -300,6 +301,14 @@ def _held_back(draft: _Draft, report: HoldingReport, _now_us: int) -> None:
     draft.view = replace(view, held_back=held_back)
 
 
+def _merged(draft: _Draft, report: MergeReport, _now_us: int) -> None:
+    view = draft.view
+    others = {node: told for node, told in view.merging.items() if node != report.node}
+    if len(others) >= MERGING_MAX:
+        del others[next(iter(others))]
+    draft.view = replace(view, merging={**others, report.node: report})
+
+
 # ---------------------------------------------------------------- the ledger, and who reads
 
 
@@ -359,6 +368,7 @@ _FOLDS: Final[Mapping[type, Callable[[_Draft, Any, int], None]]] = {
     Ack: _acknowledged,
     AccessReport: _told_open,
     HoldingReport: _held_back,
+    MergeReport: _merged,
     CheckReport: _checked,
     VersionEvent: _version,
     JobEvent: _job,

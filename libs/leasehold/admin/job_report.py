@@ -10,11 +10,18 @@ from itertools import islice
 from typing import Any, Final
 
 from leasehold.admin.blocker_report import holding_report, holding_words, seconds_words
+from leasehold.admin.merge_progress import (
+    Merging,
+    backfills_by_range,
+    count_merged,
+    find_merging,
+    merging_words,
+)
 from leasehold.admin.view import SILENT_AFTER_US, ClusterView, JobView, TableView
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.roles import FIRST_ROLE
 from leasehold.lease.replies import Holding
-from leasehold.model.records.jobs import FAILING
+from leasehold.model.records.jobs import FAILING, JobProgress
 from leasehold.schema_change.coordinator.verification import list_parts, make_subject
 from leasehold.schema_change.job.control import DISMISSED
 from leasehold.schema_change.job.estimate import (
@@ -118,18 +125,20 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
 
     `fraction` is 0 to 1 over all steps. `rows` of `rows_total` are those of the backfill or
     validation under way, or rows and entries of a verification in slices (`in_slices`: the nodes
-    look at the table one slice after the other). `eta_s` is the rest of that work, `ends_in_s` of
-    the whole job by what recent ones took; neither is known while the job waits for a person or
-    somebody's lease. `attempts`: how often the phase has begun; `phase_ms`: how long it has lasted.
-    `spark_fails`: why Spark has to try its run again, "" where it has not. `blockers`: whose leases
-    are in the way (`holding_report`).
+    look at the table one slice after the other). In a backfill by range they are those of the node
+    that is slowest to merge what was read (`rows_read`), and `merging` are all that have to.
+    `eta_s` is the rest of that work, `ends_in_s` of the whole job by what recent ones took; neither
+    is known while the job waits for a person or somebody's lease. `attempts`: how often the phase
+    has begun; `phase_ms`: how long it has lasted. `spark_fails`: why Spark has to try its run
+    again, "" where it has not. `blockers`: whose leases are in the way (`holding_report`).
 
     `dismissed`: it has failed, and somebody knows. `ended_us`: when it ended. `point_of_no_return`:
     the step (from 1) that publishes what can't be taken back; `can_cancel`: it is not published
     yet. `findings`: which rows a failed verification blames. `asked_by`: the role.
     """
     job = seen.job
-    rows, total_rows, rate = _read(view, job, now_us)
+    merging = find_merging(view, seen)
+    rows, total_rows, rate = _read(view, job, merging, now_us)
     reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) or job.look is not None
     reading = reading and job.status is Status.RUNNING  # paused, it takes as long as a person does
     holders = [
@@ -156,11 +165,13 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
         "doing": _doing(job),
         "phase_ms": _phase_ms(job, now_us) if not job.status.ended else None,
         "waits_for": waits_for(view, seen, holders, now_us),
+        "merging": [each._asdict() for each in merging],
         "spark_fails": spark_fails(view, job, now_us),
         "blockers": holders,
         "fraction": _fraction(job, rows, total_rows),
         "run": job.run,
         "rows": rows,
+        "rows_read": _rows_read(view, job),
         "rows_applied": job.rows_applied,
         "rows_total": max(total_rows, rows) if total_rows else 0,
         "rows_per_second": rate,
@@ -199,20 +210,39 @@ def _table_name(view: ClusterView, job: Job, table_id: int) -> str:
     return known.event.name if known else f"table {table_id}"
 
 
-def _read(view: ClusterView, job: Job, now_us: int) -> tuple[int, int, float]:
+def _read(
+    view: ClusterView, job: Job, merging: list[Merging], now_us: int
+) -> tuple[int, int, float]:
     """How much of the work under way is done, of how much (0 = not known), and how fast."""
     total_rows = job.rows if job.rows >= 0 else view.ends.get(f"rows/{job.table_id}", 0)
     if job.look is not None:
         table = view.tables.get(job.table_id)
         parts = len(list_parts(job, table.descriptor)) if table is not None else 1
-        going = job.status is Status.RUNNING and _phase_ms(job, now_us) > 0
-        rate = job.looked * 1_000 / _phase_ms(job, now_us) if going else 0.0
-        return job.looked, parts * total_rows, round(rate, 1)
-    progress = view.progress.get(job.job_id)
-    current = progress if progress is not None and progress.run == job.run else None
+        return job.looked, parts * total_rows, _rate(job, job.looked, now_us)
+    merged = count_merged(view, job, merging)
+    if merged is not None:
+        return min(merged, total_rows or merged), total_rows, _rate(job, merged, now_us)
+    current = _progress(view, job)
     reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) and job.status is Status.RUNNING
     rate = current.rows_per_second if current and reading else 0.0
-    return max(job.rows_read, current.rows if current else 0), total_rows, rate
+    return _rows_read(view, job), total_rows, rate
+
+
+def _progress(view: ClusterView, job: Job) -> JobProgress | None:
+    """Return what Spark has told last of the run under way."""
+    progress = view.progress.get(job.job_id)
+    return progress if progress is not None and progress.run == job.run else None
+
+
+def _rows_read(view: ClusterView, job: Job) -> int:
+    progress = _progress(view, job)
+    return max(job.rows_read, progress.rows if progress else 0)
+
+
+def _rate(job: Job, done: int, now_us: int) -> float:
+    """Return how much of it is done a second, of what has begun with the job's phase."""
+    going = job.status is Status.RUNNING and _phase_ms(job, now_us) > 0
+    return round(done * 1_000 / _phase_ms(job, now_us), 1) if going else 0.0
 
 
 def _known(seconds: float) -> float | None:
@@ -283,6 +313,8 @@ def _doing(job: Job) -> str:
     if job.postponed:
         return "postponed; leasehold jobs complete " + str(job.job_id)
     words = _WORK[job.phase]
+    if backfills_by_range(job) and job.chunks_ended:
+        words = "every coherent node merges what was read"
     return f"rolling back: {words}" if job.status is Status.ROLLING_BACK else words
 
 
@@ -382,7 +414,10 @@ def _unread(view: ClusterView, seen: JobView, now_us: int) -> list[str]:
         silent_ms = min(silent_ms, max(0, now_us - progress.sent_us) // 1_000)
     backfilling = job.phase is Phase.BACKFILLING
     if backfilling and job.chunks_ended:
-        return []
+        since_ms = min(_phase_ms(job, now_us), max(0, now_us - seen.event.commit_us) // 1_000)
+        if since_ms < LINGERING_MS:
+            return []
+        return merging_words(job, find_merging(view, seen), max(job.rows, job.rows_read), since_ms)
     which = f"run {job.run} of the {'backfill' if backfilling else 'validation'}"
     if why := spark_fails(view, job, now_us):
         return [f"Spark fails at {which} and tries again: {why}"]

@@ -17,7 +17,7 @@ from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.job import Job, Status, job_from_wire
 from leasehold.events.version_diff import ElementChange, diff
 from leasehold.lease.replies import Holding, SnapshotReport
-from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport
+from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport, MergeReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
 from leasehold.model.records.log import Grant, JobForgotten
@@ -97,6 +97,7 @@ Event: TypeAlias = (
     | Ack
     | AccessReport
     | HoldingReport
+    | MergeReport
     | CheckReport
     | VersionEvent
     | JobEvent
@@ -218,7 +219,8 @@ class ClusterView:
 
     `held_back`: an agent's newest word on an older version, by agent, table id and version; whether
     it still holds it only the ledger tells. `checks`: by subject, the one heard of last at the end,
-    then each node's newest report by name and table id. `open_nodes`: each node's newest word that
+    then each node's newest report by name and table id. `merging`: each
+    node's newest word on backfills by range. `open_nodes`: each node's newest word that
     it lets clients in without asking. `copies`: the newest word for each copy of a store that a
     node takes or has taken, by `copy_name`. `sessions`: by id. `committed`, `refused`
     and `dead_lettered` count since the view began to look. `not_read`: topics that were never read
@@ -236,6 +238,7 @@ class ClusterView:
     recent: tuple[VersionChange, ...] = ()  # newest last
     checks: dict[bytes, dict[tuple[str, int], CheckReport]] = field(default_factory=dict)
     held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)
+    merging: Mapping[str, MergeReport] = field(default_factory=dict)
     open_nodes: Mapping[str, AccessReport] = field(default_factory=dict)
     copies: Mapping[str, Ack] = field(default_factory=dict)
     sessions: Mapping[int, SessionSeen] = field(default_factory=dict)

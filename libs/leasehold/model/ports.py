@@ -70,8 +70,8 @@ class RangeWaiting(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """Rows that a merge has passed, 0 where it could not begin yet; and for how long nothing more
-    should be merged, for the sake of who waits for a processor."""
+    """Rows that a merge has passed, about, 0 where it could not begin yet; and for how long nothing
+    more should be merged, for the sake of who waits for a processor."""
 
     rows: int
     pause_ns: int
@@ -159,17 +159,18 @@ class StoreWriter(Protocol):
         them, and `end_ranges` at the latest."""
         ...
 
-    def ranges_waiting(self) -> int:
-        """How many backfills by range are noted and not merged."""
+    def ranges_waiting(self, table_id: int | None = None) -> int:
+        """How many backfills by range are noted and not merged, of all tables or of one."""
         ...
 
     def next_range(self) -> RangeWaiting | None:
         """What `merge_entries` would go on with, None: nothing waits."""
         ...
 
-    def merge_entries(self, descriptor: Any) -> Merged:
+    def merge_entries(self, descriptor: Any, rows_max: int | None = None) -> Merged:
         """Put, outside a transaction, some of the missing entries of `next_range`, under that
-        version. Which of those that wait are there already is nobody's to rely on."""
+        version, of at most so many rows. Which of those that wait are there already is nobody's to
+        rely on."""
         ...
 
     def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:

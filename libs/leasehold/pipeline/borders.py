@@ -19,6 +19,8 @@ from leasehold.model.records.jobs import BackfillBorder
 RANGE_ROWS: Final = 250_000
 """What each node sorts at once. The more, the less often the index is gone through from its first
 page to its last, and the longer nothing of it is merged."""
+ONE_RANGE_ROWS_MAX: Final = RANGE_ROWS * 3 // 2
+"""So many need not be cut: the last range may have half as many more."""
 SAMPLED_OF: Final = 1_024
 """One key of so many is in the sample of a whole topic: a range is then right to a tenth."""
 _TRUNCATION: Final = row_key(())

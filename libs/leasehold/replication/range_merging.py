@@ -18,7 +18,7 @@ from leasehold.model.errors import Refused
 from leasehold.model.ids import RANGE_BACKFILLS
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now, RangeWaiting, StoreWriter
-from leasehold.model.records.acks import MergeReport
+from leasehold.model.records.acks import MERGED_TABLES_MAX, MergeReport, TableMerged
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.time_units import NS_PER_MS, NS_PER_S
 from leasehold.replication.coherency import NODES_MAX, CoherencyWatch
@@ -26,12 +26,14 @@ from leasehold.replication.effects import Effect, Send, Topic, Wake
 
 REPORT_EVERY_MS: Final = 5_000
 """Also where nothing is new: a report may be lost."""
+PROGRESS_EVERY_MS: Final = 1_000
+"""While there is something to merge: people see how far it is."""
 PAUSED_LOOK_MS: Final = 500
 """Until it is looked again whether a paused job goes on."""
 
 
 class Waits(Protocol):
-    def ranges_waiting(self) -> int: ...
+    def ranges_waiting(self, table_id: int | None = None) -> int: ...
     def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None: ...
 
 
@@ -44,6 +46,7 @@ class RangeMerging:
         self._due_ns = 0
         self._told: tuple[int, int, bytes] | None = None  # waiting, epoch, the master's incarnation
         self._told_ns = 0
+        self._passed: dict[tuple[int, int], int] = {}  # rows by job and run
 
     def record_read(self, record: Decisions) -> None:
         """Note that ranges came, which is to be told even where all are merged at once."""
@@ -65,8 +68,14 @@ class RangeMerging:
         job = _job_of(waiting, catalog)
         if job is not None and job.status is Status.PAUSED:
             return PAUSED_LOOK_MS * NS_PER_MS
-        merged = self._store.merge_entries(catalog.version(waiting.table_id, waiting.version))
         rate = job.settings.get("rows_per_second", 0) if job is not None else 0
+        # No more than a second's: whoever sets a rate wants no leaps, and none at the end.
+        merged = self._store.merge_entries(
+            catalog.version(waiting.table_id, waiting.version), rate or None
+        )
+        if job is not None:
+            run = job.job_id, job.run
+            self._passed[run] = self._passed.get(run, 0) + merged.rows
         return max(merged.pause_ns, merged.rows * NS_PER_S // rate if rate else 0)
 
     def report(
@@ -74,17 +83,24 @@ class RangeMerging:
     ) -> list[Effect]:
         """Tell the master while a job fills by range: where there is news, and now and then.
         `position` is committed."""
-        if not any(job.by_range for job in catalog.running.values()):
+        filled = [job for job in catalog.running.values() if job.by_range]
+        if not filled:
             self._told = None
+            self._passed.clear()
             return []
         waiting = self._store.ranges_waiting()
         about = waiting, position.epoch, position.incarnation
-        again = now.mono_ns - self._told_ns >= REPORT_EVERY_MS * NS_PER_MS
-        if about == self._told and not again:
+        every_ms = PROGRESS_EVERY_MS if waiting else REPORT_EVERY_MS
+        if about == self._told and now.mono_ns - self._told_ns < every_ms * NS_PER_MS:
             return []
         self._told, self._told_ns = about, now.mono_ns
-        report = MergeReport(self._name, incarnation, position.offset, waiting)
+        tables = tuple(map(self._progress, filled[:MERGED_TABLES_MAX]))
+        report = MergeReport(self._name, incarnation, position.offset, waiting, tables)
         return [Send(Topic.ACKS, 0, self._name.encode(), report, 0)]
+
+    def _progress(self, job: Job) -> TableMerged:
+        passed = self._passed.get((job.job_id, job.run), 0)
+        return TableMerged(job.table_id, self._store.ranges_waiting(job.table_id), passed)
 
 
 def _job_of(waiting: RangeWaiting, catalog: Catalog) -> Job | None:
@@ -107,9 +123,11 @@ class MergeReports:
         self._offset = offset
 
     def take(self, report: MergeReport) -> None:
-        """Take a report, which counts where the node itself is known by its acknowledgements."""
-        if len(self._reports) < NODES_MAX:
-            self._reports[report.node, report.incarnation] = report
+        """Take a report, which counts where the node itself is known by its acknowledgements. Of a
+        node's processes the one heard of last has its store; one that is gone tells nothing."""
+        process = report.node, report.incarnation
+        if self._reports.pop(process, None) is not None or len(self._reports) < NODES_MAX:
+            self._reports[process] = report
 
     def sweep(self) -> None:
         """Forget those of nodes that are not known: anybody may say anything."""
@@ -133,9 +151,10 @@ class MergeReports:
     def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
         """Return who of `nodes` and this one has not merged all ranges of the log, as far as is
         known."""
+        newest = {name: report for (name, _), report in self._reports.items()}
         done = {
             name
-            for (name, _), report in self._reports.items()
+            for name, report in newest.items()
             if not report.waiting and report.offset >= self._offset
         }
         done.discard(self._name)

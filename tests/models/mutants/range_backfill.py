@@ -25,6 +25,18 @@ class LooksForTheRowAlone(Model):
         return store.rows[read[0]] is not None
 
 
+class ForgetsWhoWrote(Model):
+    """What was written is remembered in the transaction that is undone."""
+
+    def undone(self, store: Store) -> Store:
+        return store._replace(written=frozenset())
+
+
+class RemembersNoTruncation(Model):
+    def remembered(self, store: Store, keys: tuple[int, ...]) -> frozenset[int]:
+        return super().remembered(store, keys if len(keys) == 1 else ())
+
+
 class KeepsWhatItHasMerged(Model):
     """A job turns back: what was merged stays, and what waits goes."""
 
@@ -40,7 +52,7 @@ class BeginsBeforeTheFence(Model):
 
 
 class ReadsBeforeTheFence(Model):
-    """The run is of an older snapshot, which somebody at delete-only wrote behind."""
+    """The run is of an older snapshot: nobody remembers who wrote behind that."""
 
     def run_of(self, world: World, store: Store, keys: Range) -> Run:
         return entries_of(((0, -1), (1, -1)), keys)

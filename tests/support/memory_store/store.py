@@ -319,24 +319,25 @@ class MemoryStore:
 
     # ------------------------------------------------------------ backfills by range
 
-    def ranges_waiting(self) -> int:
-        return len(self._now.ranges)
+    def ranges_waiting(self, table_id: int | None = None) -> int:
+        return sum(table_id in (None, each.table_id) for each in self._now.ranges)
 
     def next_range(self) -> RangeWaiting | None:
         return RangeWaiting(*self._now.ranges[0][:3]) if self._now.ranges else None
 
-    def merge_entries(self, descriptor: Descriptor) -> Merged:
+    def merge_entries(self, descriptor: Descriptor, rows_max: int | None = None) -> Merged:
         """First the run, then a few of its entries: with as many writes in between as there
         are."""
         assert self._now is self._committed, "a transaction is open"
         now = self._now = self._committed.copy()
         first, *others = now.ranges
+        count = min(MERGED_MAX, rows_max or MERGED_MAX)
         if first.run is None:
             now.ranges = (first._replace(run=_run_of(now, descriptor, first)), *others)
             merged = Merged(0, MERGE_PAUSE_NS)
         else:
             column = descriptor.by_id.get(first.element_id)
-            for entry, key, lsn in first.run[:MERGED_MAX]:
+            for entry, key, lsn in first.run[:count]:
                 if column is not None:
                     failed = _put_value(now, first.table_id, column, key)
                     if failed is not None:
@@ -345,8 +346,8 @@ class MemoryStore:
                 stamp = now.exists.get((first.table_id, key))
                 if stamp is not None and stamp[1] == lsn:
                     now.entries.add((first.table_id, first.element_id, entry, key))
-            merged = Merged(len(first.run[:MERGED_MAX]), MERGE_PAUSE_NS)
-            left = first.run[MERGED_MAX:]
+            merged = Merged(len(first.run[:count]), MERGE_PAUSE_NS)
+            left = first.run[count:]
             now.ranges = (first._replace(run=left), *others) if left else tuple(others)
         self._committed = now
         return merged

@@ -16,11 +16,11 @@ from leasehold.catalog.elements import Column, Index, Missing
 from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.catalog.states import State
 from leasehold.model.ids import INCARNATION_BYTES, RANGE_BACKFILLS, incarnation_of
-from leasehold.model.records.acks import Ack, MergeReport
+from leasehold.model.records.acks import Ack, MergeReport, TableMerged
 from leasehold.model.records.jobs import BackfillBorder, ChunksEnd
 from leasehold.model.records.log import ChunkDecided, JobWrite, KeySpan
 from leasehold.model.records.requests import Queue
-from leasehold.replication.effects import AckRead, QueueRead
+from leasehold.replication.effects import AckRead, QueueRead, Send
 from leasehold.replication.node import Node
 from leasehold.replication.range_merging import MergeReports
 from leasehold.rows.computed_missing import make_computed
@@ -157,16 +157,16 @@ def test_a_paused_job_merges_nothing_and_a_rate_is_kept(world: World) -> None:
     assert entries(follower) == set()
     merging = follower._upkeep._merging
     follower.catalog.put_job(replace(JOB, settings={"rows_per_second": 2}))
-    for _ in range(2):  # the run, and its first three rows
+    for _ in range(2):  # the run, and its first rows
         world.ms += 1_000
         merging.work(follower.catalog, world.now())
-    assert len(entries(follower)) == 3
-    world.ms += 1_400
+    assert len(entries(follower)) == 2, "no more than a second's at once"
+    world.ms += 900
     merging.work(follower.catalog, world.now())
-    assert len(entries(follower)) == 3, "two rows a second"
+    assert len(entries(follower)) == 2, "two rows a second"
     world.ms += 200
     merging.work(follower.catalog, world.now())
-    assert len(entries(follower)) == 6
+    assert len(entries(follower)) == 4
 
 
 # ------------------------------------------------------------------ who knows, who is done
@@ -261,11 +261,17 @@ def test_a_job_waits_for_who_has_not_merged_what_the_log_has(world: World) -> No
     assert reports.still_merging(["r8", "r9"]) == ("r8", "r9"), "before the last range; not all"
     say(world, MergeReport("r8", b"8", behind, 0), MergeReport("r9", b"9", behind + 3, 0))
     assert reports.still_merging(["r8", "r9"]) == ()
+    say(world, MergeReport("r8", b"anew", behind, 1))
+    assert reports.still_merging(["r8", "r9"]) == ("r8",), "its store was begun anew"
+    say(world, MergeReport("r8", b"anew", behind, 0))
     assert world.node.master is not None
     work = world.node.master.changes.coordinator._step_work
-    work.coherent = frozenset({"r7"})
     job = JOB.counted(20, 20, True)
     memory = JobMemory(find_place(job))
+    work.coherent = None
+    assert work.next(job, memory, world.now()) is None
+    assert memory.waiting == "the coherent nodes to be known", "by a new master"
+    work.coherent = frozenset({"r7"})
     assert work.next(job, memory, world.now()) is None
     assert memory.waiting == "r7 to merge what was read"
     work.coherent = frozenset({"r8"})
@@ -298,3 +304,38 @@ def test_who_decides_a_range_counts_it_once(world: World) -> None:
     send(world, border(4), ChunksEnd(1, 1, 3, 1))
     writes = [w for c in world.commits() for w in c.catalog if isinstance(w, ChunkDecided)]
     assert [(w.rows, w.end, w.through) for w in writes] == [(7, False, (4,)), (0, True, ())]
+
+
+def test_a_node_tells_people_how_far_each_table_is(world: World) -> None:
+    """Once a second while something waits; of the run under way alone."""
+    follower, merging = world.follower, world.follower._upkeep._merging
+
+    def told() -> tuple[TableMerged, ...] | None:
+        effects = merging.report(follower.catalog, b"f", follower.position, world.now())
+        records = [effect.record for effect in effects if isinstance(effect, Send)]
+        assert all(isinstance(record, MergeReport) for record in records)
+        return records[0].tables if records else None
+
+    merging._due_ns = 1 << 62
+    send(world, border(4), ChunksEnd(1, 1, 20, 2))
+    world.ms += 1_000
+    assert told() == (TableMerged(1, 2, 0),)
+    assert told() is None, "nothing is new"
+    merging._due_ns = 0
+    for _ in range(2):  # the run, and its first three rows
+        world.ms += 500
+        merging.work(follower.catalog, world.now())
+    assert told() == (TableMerged(1, 2, 3),)
+    follower.catalog.put_job(replace(follower.catalog.jobs[1], run=2))
+    world.ms += 999
+    assert told() is None
+    world.ms += 1
+    assert told() == (TableMerged(1, 2, 0),), "that run has passed none"
+    while follower._store.ranges_waiting():
+        world.ms += 500
+        merging.work(follower.catalog, world.now())
+    assert told() == (TableMerged(1, 0, ROWS - 3),)
+    world.ms += 4_999
+    assert told() is None, "nothing waits"
+    world.ms += 1
+    assert told() is not None, "a report may be lost"

@@ -14,6 +14,7 @@ import pytest
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
+from leasehold.replication.master import batch
 from tests.support.sql_session.sql_client import SqlClient, client_of_tables
 
 
@@ -137,6 +138,26 @@ def test_a_required_column_is_for_a_table_without_rows(
     assert last_job(database) == before, "it is seen at once, and nobody is held up"
     assert client.code("begin; alter table t add column more int not null") == "23502"
     client.ask("rollback")
+
+
+def test_a_block_that_sets_not_null_behind_its_rows_has_a_limit_of_rows(
+    client: SqlClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The master looks through the table while everybody waits; by itself it is a job's work."""
+    client.ask("create table t (id int primary key, a int)")
+    client.ask("insert into t values (1, null), (2, null), (3, 3)")
+    fill = "begin; update t set a = 0 where a is null; alter table t alter a set not null"
+    for most in (2, 3):
+        monkeypatch.setattr(batch, "DEMANDED_ROWS_MAX", most)
+        client.ask(fill)
+        if most == 2:
+            code, words = failed(client, "commit")
+            assert code == "54000"
+            assert "about 3 rows, and the master looks through 2 at most" in words
+            assert client.ask("select a from t order by id") == [(None,), (None,), (3,)]
+        else:
+            client.ask("commit")
+    assert client.code("insert into t values (4, null)") == "23502"
 
 
 def test_a_block_has_no_rows_that_lack_a_column(client: SqlClient) -> None:

@@ -63,7 +63,10 @@ DIRECT_ROWS_MAX: Final = 2_000
 """Of a range that is put at its very position: some ms, less than a run of its own takes."""
 PIECE_NS: Final = 15_000_000
 PIECE_BESIDE_NS: Final = 3_000_000
-"""Of a merge between two records, while users write: less than what each of them waits anyway."""
+"""Of a merge between two records, while users write: less than what each of them waits anyway.
+Processor time: where a processor is waited for, shorter pieces would wait as long, each of them."""
+PIECE_TAKES_MAX: Final = 4
+"""How often as long a piece may take by the clock: a disk may be slow, too."""
 PIECE_ROWS_FIRST: Final = 500
 PIECE_ROWS_MIN: Final = 100
 PIECE_ROWS_MAX: Final = 20_000
@@ -105,6 +108,7 @@ class RangeBackfills:
         self._users = users
         self._sorter = _Sorter(path, users)
         self._columns = ColumnBackfill(connection)
+        self._failures: dict[tuple[int, int], tuple[Key, Refused]] = {}  # of what is committed
         self._rows = PIECE_ROWS_FIRST
         self._attached: _Waiting | None = None  # whose run this connection has
         self._merged = 0  # entries of that run
@@ -131,8 +135,11 @@ class RangeBackfills:
         self._sorter.forget(set(self._waiting))
 
     def undone(self) -> None:
-        """Read what waits, since a transaction was undone: what it has met was never there."""
-        self._columns.failures.clear()
+        """Read what waits, since a transaction was undone: what it has met was never there. ⚠ Nor
+        are keys that it has put into the table of those that were written; what pieces before it
+        have met is."""
+        self._columns.failures = dict(self._failures)
+        self._since = 0
         self.look()
 
     # ------------------------------------------------------------ inside a transaction
@@ -214,6 +221,9 @@ class RangeBackfills:
     def waits(self) -> int:
         return len(self._waiting)
 
+    def waits_of(self, table_id: int) -> int:
+        return sum(waiting.table_id == table_id for waiting in self._waiting)
+
     @property
     def first(self) -> RangeWaiting | None:
         """The range that is merged next."""
@@ -223,13 +233,13 @@ class RangeBackfills:
         _, table_id, version, element_id, _ = self._waiting[0]
         return RangeWaiting(table_id, version, element_id)
 
-    def merge(self, plan: WritePlan) -> Merged:
-        """Go on with the first range, in one commit of some ms."""
+    def merge(self, plan: WritePlan, rows_max: int | None = None) -> Merged:
+        """Go on with the first range, in one commit of some ms, and of at most so many rows."""
         first = self._waiting[0]
         column = plan.descriptor.by_id.get(first.element_id)
         if column is not None:
             self._let_go()
-            return self._paced(lambda rows: self._put_piece(plan, column, first, rows))
+            return self._paced(lambda rows: self._put_piece(plan, column, first, rows), rows_max)
         entries = plan.entries[first.element_id]
         if self._attached != first:
             self._let_go()
@@ -244,25 +254,27 @@ class RangeBackfills:
             # The next one meanwhile.
             then = [w for w in self._waiting[1:2] if w[1:4] == first[1:4]]
             self._sorter.begin([self._work(plan, entries, each) for each in then])
-        return self._paced(lambda rows: self._merge_piece(plan, entries, first, rows))
+        return self._paced(lambda rows: self._merge_piece(plan, entries, first, rows), rows_max)
 
-    def _paced(self, put: Callable[[int], None]) -> Merged:
-        """Put a piece of about as many rows as take the time that there is for it."""
+    def _paced(self, put: Callable[[int], int], rows_max: int | None) -> Merged:
+        """Put a piece of about as many rows as take the time that there is for it. `put` returns
+        how many it has passed."""
         beside, gentle = self._users.beside, self._users.gentle
-        begun_ns, worked_ns, rows = monotonic_ns(), thread_time_ns(), self._rows
-        put(rows)
+        rows = self._rows if rows_max is None else min(self._rows, rows_max)
+        begun_ns, worked_ns = monotonic_ns(), thread_time_ns()
+        passed = put(rows)
         took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
         wanted_ns = PIECE_BESIDE_NS // (2 if gentle else 1) if beside else PIECE_NS
-        fit = rows * wanted_ns // max(1, took_ns)
+        fit = rows * wanted_ns // max(1, worked_ns, took_ns // PIECE_TAKES_MAX)
         self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, min(fit, 2 * rows)))
         if not beside:
-            return Merged(rows, 0)
-        return Merged(rows, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
+            return Merged(passed, 0)
+        return Merged(passed, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
 
     def _merge_piece(
         self, plan: WritePlan, entries: EntriesPlan, first: _Waiting, rows: int
-    ) -> None:
-        """Put the next entries of the run."""
+    ) -> int:
+        """Put the next entries of the run; count them."""
         last = self._last()
         until = min(last, self._merged + rows)
         self._keep_written(first.table_id, entries)
@@ -270,13 +282,16 @@ class RangeBackfills:
             self._put_of_run(plan, entries, until)
             if until == last:
                 self._forget(first)
+        passed = until - self._merged
         self._merged = until  # ⚠ only now: what is rolled back was never merged
         if until == last:
             self.look()
             self._let_go()
+        return passed
 
-    def _put_piece(self, plan: WritePlan, column: Column, first: _Waiting, rows: int) -> None:
-        """Put the values of the next rows, and keep where the ones behind them begin."""
+    def _put_piece(self, plan: WritePlan, column: Column, first: _Waiting, rows: int) -> int:
+        """Put the values of the next rows, and keep where the ones behind them begin. Return about
+        how many those are."""
         where, bindings = _between(plan, first.span)
         keys = ", ".join(f"t.{name}" for name in plan.key_names)
         found: list[Key] = self._connection.execute(
@@ -285,7 +300,7 @@ class RangeBackfills:
         ).fetchall()
         piece = first.span if not found else first.span._replace(through=found[0])
         with self._connection:
-            self._put(plan, column.element_id, piece)
+            put = self._put(plan, column.element_id, piece)
             if found:
                 left = first.span._replace(after=found[0])
                 self._connection.execute(
@@ -294,7 +309,9 @@ class RangeBackfills:
                 )
             else:
                 self._forget(first)
+        self._failures = dict(self._columns.failures)
         self.look()
+        return rows if found else put
 
     def _last(self) -> int:
         """Return how many entries the run has."""
@@ -331,10 +348,12 @@ class RangeBackfills:
         if self._written[plan.descriptor.table_id] is None:
             self._connection.execute(f"{put}{as_read}{these} ORDER BY r.n", bound)
             return
-        listed = f"({', '.join(f'r.{p}' for p in entries.primary)}) {{}}IN temp.written"
-        others = f"{put}{these} AND {listed.format('NOT ')} ORDER BY r.n"
-        self._connection.execute(others, bound)
-        self._connection.execute(f"{put}{as_read}{these} AND {listed.format('')}", bound)
+        # ⚠ Not `(…) NOT IN temp.written`: of a key of several columns SQLite then looks at each one
+        # that was written, for a NULL among them.
+        these_keys = " AND ".join(f"w.p{n} = r.{p}" for n, p in enumerate(entries.primary))
+        listed = f"EXISTS (SELECT 1 FROM temp.written AS w WHERE {these_keys})"
+        self._connection.execute(f"{put}{these} AND NOT {listed} ORDER BY r.n", bound)
+        self._connection.execute(f"{put}{as_read}{these} AND {listed}", bound)
 
     def _work(self, plan: WritePlan, entries: EntriesPlan, of: _Waiting) -> _Work:
         where, bindings = _between(plan, of.span)

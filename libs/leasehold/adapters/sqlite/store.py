@@ -490,15 +490,15 @@ class SqliteStore:
                 RowChange(_BACKFILL, backfill.table_id, backfill.version, other, None, genids, ()),
             )
 
-    def ranges_waiting(self) -> int:
-        return self._ranges.waits
+    def ranges_waiting(self, table_id: int | None = None) -> int:
+        return self._ranges.waits if table_id is None else self._ranges.waits_of(table_id)
 
     def next_range(self) -> RangeWaiting | None:
         return self._ranges.first
 
-    def merge_entries(self, descriptor: Descriptor) -> Merged:
+    def merge_entries(self, descriptor: Descriptor, rows_max: int | None = None) -> Merged:
         assert not self._open, "a transaction is open"
-        return self._ranges.merge(self._plan(descriptor))
+        return self._ranges.merge(self._plan(descriptor), rows_max)
 
     def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:
         return self._ranges.failure(table_id, element_id)

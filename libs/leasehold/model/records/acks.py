@@ -62,6 +62,7 @@ class AccessReport(NamedTuple):
     sent_us: int
 
 
+MERGED_TABLES_MAX: Final = 100
 ROLES_CHECKED: Final = 0
 """`table_id` of a CheckReport on roles, memberships and privileges; no table's."""
 
@@ -98,14 +99,25 @@ class CheckReport(NamedTuple):
     code: str = ""
 
 
+class TableMerged(NamedTuple):
+    """How far a node is with a table's backfill by range: how many ranges it has not merged yet,
+    and about how many rows it has passed, of the run under way and since it was started."""
+
+    table_id: int
+    ranges: int
+    rows: int
+
+
 class MergeReport(NamedTuple):
     """A node's word on backfills by range: that it knows them, and how many of those that stand in
-    the log below `offset` it has not merged yet."""
+    the log below `offset` it has not merged yet. `tables`, for people only: each that a job fills
+    so, MERGED_TABLES_MAX at most."""
 
     node: str
     incarnation: bytes
     offset: int
     waiting: int
+    tables: tuple[TableMerged, ...] = ()
 
 
 Acknowledgement: TypeAlias = (

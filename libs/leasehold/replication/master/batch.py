@@ -69,6 +69,10 @@ from leasehold.transaction.sequence_operations import rows_with_versions
 from leasehold.transaction.uniqueness import HolderReader
 from leasehold.transaction.verify import Decided, verify, verify_in_slices
 
+DEMANDED_ROWS_MAX: Final = 1_000_000
+"""Rows of a table that are looked through in one go at the commit of a transaction: as many as of a
+range that it has read."""
+
 
 class Made(NamedTuple):
     """What the DDL of a request writes beside its rows; the tables `empty` have none yet. So many
@@ -213,9 +217,20 @@ class Batch:
 
     def _check_demanded(self, decided: Decided, made: Made, catalog: Catalog) -> None:
         """Raise NotNullViolation where a row is without a value in a column of `made.demanded`:
-        each that is there without has to be among those that are decided."""
+        each that is there without has to be among those that are decided. And RequestTooLarge,
+        where to look for one would hold everybody up."""
         for table_id, element_id in made.demanded:
             descriptor = catalog.newest(table_id)
+            rows = self._store.rows_about(table_id)
+            if rows > DEMANDED_ROWS_MAX:
+                raise RequestTooLarge(
+                    f"a transaction that fills columns of {descriptor.name!r} can't set them NOT"
+                    f" NULL: the table has about {rows:,} rows, and the master looks through"
+                    f" {DEMANDED_ROWS_MAX:,} at most while everybody waits; commit what fills"
+                    " them, then send ALTER TABLE … SET NOT NULL by itself, which is checked beside"
+                    " all else",
+                    table=descriptor.name,
+                )
             filled = count_filled(decided, table_id, element_id)
             if self._store.count_lacking(descriptor, element_id) > filled:
                 name = descriptor.by_id[element_id].name

@@ -182,8 +182,8 @@ class WriteBehind:
     def backfill(self, descriptor: Any, backfill: Backfill) -> int:
         return self.settle().backfill(descriptor, backfill)
 
-    def ranges_waiting(self) -> int:
-        return self._store.ranges_waiting()
+    def ranges_waiting(self, table_id: int | None = None) -> int:
+        return self._store.ranges_waiting(table_id)
 
     def range_failure(self, table_id: int, element_id: int) -> tuple[Key, Refused] | None:
         return self._store.range_failure(table_id, element_id)
@@ -196,6 +196,9 @@ class WriteBehind:
 
     def is_empty(self, table_id: int) -> bool:
         return self.settle().is_empty(table_id)
+
+    def rows_about(self, table_id: int) -> int:
+        return self._store.rows_about(table_id)
 
     def count_lacking(self, descriptor: Any, element_id: int) -> int:
         return self.settle().count_lacking(descriptor, element_id)

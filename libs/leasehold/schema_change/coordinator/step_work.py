@@ -146,11 +146,14 @@ class StepWork:
             return None
         if job.verdict:
             return turn_back(job, now.wall_us, job.verdict, job.findings, job.code)
-        by_range = job.by_range and job.chunks_ended
-        merging = self.ranges.still_merging(self.coherent or ()) if by_range else ()
-        if merging:
-            memory.waiting = f"{', '.join(merging)} to merge what was read"
-            return None
+        if job.by_range and job.chunks_ended:
+            if self.coherent is None:
+                # ⚠ Of a master's first moments: who serves has ranges left, as far as it knows.
+                memory.waiting = "the coherent nodes to be known"
+                return None
+            if merging := self.ranges.still_merging(self.coherent):
+                memory.waiting = f"{', '.join(merging)} to merge what was read"
+                return None
         first, ranged = self._walk.find_first(job), self.find_ranged(job, now)
         return record_filled(job, now.wall_us, first, ranged)
 

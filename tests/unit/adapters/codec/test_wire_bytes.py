@@ -22,7 +22,7 @@ DIGESTS = {
     "CheckReport": "f5f6650368ef5b3d",
     "HoldingReport": "47d87ea4d18cb19d",
     "AccessReport": "3567e0dbf68c3a91",
-    "MergeReport": "c76c22b0f5e392b3",
+    "MergeReport": "c490211cb14ba25c",
     "Result": "97cf180f95c99426",
     "Conflict": "30903a9910c4684f",
     "ResultBatch": "805ac6e2b8173e18",

@@ -296,6 +296,23 @@ def test_a_row_that_was_never_there_is_not_named(tmp_path: Path) -> None:
         store.close()
 
 
+def test_a_row_that_a_piece_has_met_is_named_behind_a_transaction_that_was_undone(
+    store: Store,
+) -> None:
+    """The range goes on behind it, and the row is met no more."""
+    table = filled(store)
+    table.send(*(update("t", key, a=3) for key in range(ROWS) if key % 7 == 0))
+    table.send(update("t", 3, a=0, b="null"))
+    note(table, *CUT)
+    for _ in itertools.islice(put_all(table), 3):
+        pass
+    assert store.range_failure(1, G) is not None
+    store.begin()
+    store.end_ranges(table.catalog.newest(1), G, 99, complete=True)
+    store.rollback()
+    assert store.range_failure(1, G) is not None
+
+
 @pytest.mark.parametrize("what", EXPRESSIONS)
 def test_a_pair_that_is_not_what_its_row_tells_is_found(tmp_path: Path, what: str) -> None:
     """By SQLite itself where it computes the value, and by its type, too."""

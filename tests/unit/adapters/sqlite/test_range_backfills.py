@@ -27,7 +27,7 @@ from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.keys import Key
 from leasehold.model.records.log import Backfill, KeySpan, LogPosition
-from leasehold.model.records.requests import Operation
+from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.values.types import Type
 from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.lockstep import reports_of
@@ -183,6 +183,71 @@ def test_a_record_behind_which_nothing_may_wait_ends_what_does(store: Store) -> 
     assert entries(store) == rows(table)
 
 
+def test_who_wrote_a_row_is_known_when_the_end_of_its_range_was_undone(store: Store) -> None:
+    """As where the record by which a job leaves the run is lost with its master's term."""
+    table = filled(store)
+    note(table, ALL)
+    merging = merge_all(table)
+    while not entries(store):
+        next(merging)
+    table.send(*(update("t", key, a=6 - key % 7) for key in range(ROWS)), delete("t", 0))
+    store.begin()
+    store.end_ranges(table.catalog.newest(1), INDEX, 99, complete=True)
+    store.rollback()
+    for _ in merging:
+        assert entries(store) <= rows(table)
+    assert entries(store) == rows(table)
+
+
+@pytest.mark.parametrize("key_width", [1, 2, 3])
+def test_what_a_piece_costs_does_not_grow_with_the_rows_that_were_written(
+    tmp_path: Path, key_width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the steps of SQLite's machine for the same entries behind a few writes and behind many. A
+    key of several columns is a row value, which not all conditions look up."""
+    monkeypatch.setattr(range_backfills, "PIECE_ROWS_FIRST", 20)
+    monkeypatch.setattr(range_backfills, "PIECE_ROWS_MIN", 20)
+    monkeypatch.setattr(range_backfills, "PIECE_ROWS_MAX", 20)
+    store = SqliteStore(tmp_path / "node.db", cache_mb=1, direct_rows_max=0)
+    names = ("id", "k2", "k3")[:key_width]
+    keys = tuple(Column(9 + n, name, Type("bigint"), False) for n, name in enumerate(names))
+    ids = tuple(column.element_id for column in keys)
+
+    def version(number: int, *indexes: Index) -> Descriptor:
+        columns = (*keys, Column(A, "a", Type("integer")), Column(B, "b", Type("text")))
+        return Descriptor(1, "t", number, columns, ids, indexes, next_element_id=20)
+
+    def fill(numbers: range) -> None:
+        named = (dict.fromkeys(names, number) for number in numbers)
+        table.send(*(Operation(OperationKind.INSERT, "t", key, {"a": 1}) for key in named))
+
+    try:
+        table = WrittenTable(store, version(1))
+        fill(range(120))
+        table.publish(version(2, replace(PLAIN, state=State.DELETE_ONLY)))
+        table.publish(version(3, PLAIN))
+        note(table, ALL)
+        while not store.merge_entries(table.catalog.newest(1)).rows:
+            time.sleep(0.001)
+        steps = []
+        for written in (range(1_000, 1_010), range(2_000, 4_000)):
+            fill(written)
+            store.merge_entries(table.catalog.newest(1))  # keeps what was written
+            looked = count_looks(store)
+            assert store.merge_entries(table.catalog.newest(1)).rows == 20
+            steps.append(next(looked))
+        assert steps[1] < 2 * steps[0] + 50, f"{steps} times ten steps for the same 20 entries"
+    finally:
+        store.close()
+
+
+def count_looks(store: SqliteStore) -> Iterator[int]:
+    """Count tens of steps of SQLite's machine from here on."""
+    looks = itertools.count()
+    store._connection.set_progress_handler(lambda: next(looks) < 0, 10)
+    return looks
+
+
 @pytest.mark.parametrize("steps", [0, 6, 1_000])
 def test_of_a_job_that_turns_back_no_entry_is_left(store: Store, steps: int) -> None:
     """However many were merged; who writes behind it puts his own."""
@@ -240,13 +305,17 @@ def test_a_restart_and_a_copy_in_the_middle_of_a_merge_begin_the_range_anew(
         assert [path.name for path in tmp_path.glob(f"{name}.run*")] == []
 
 
-@pytest.mark.parametrize("gentle", [False, True])
+@pytest.mark.parametrize(
+    ("gentle", "took_ms", "rows"),
+    [(False, 6, 4), (True, 6, 2), (False, 24, 4), (False, 96, 1)],
+)
 def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
-    tmp_path: Path, gentle: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, gentle: bool, took_ms: int, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a gentle job half as long, and at most half of the time, with processors to spare, too."""
-    for name in ("monotonic_ns", "thread_time_ns"):
-        clock = itertools.count(0, 6_000_000)
+    """Of a gentle job half as long, and at most half of the time, with processors to spare, too.
+    It is processor time that is short: a piece that waited for one is no longer, to a limit."""
+    for name, each_ms in (("monotonic_ns", took_ms), ("thread_time_ns", 6)):
+        clock = itertools.count(0, each_ms * 1_000_000)
         monkeypatch.setattr(range_backfills, name, clock.__next__)
     monkeypatch.setattr(range_backfills, "processors_wanted", lambda: 0)
     monkeypatch.setattr(range_backfills, "PIECE_ROWS_FIRST", 8)
@@ -261,8 +330,19 @@ def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
         time.sleep(0.001)
     second = store.merge_entries(newest)
     store.close()
-    assert (first.rows, second.rows) == (8, 2 if gentle else 4), "a piece took twice 3 ms"
-    assert first.pause_ns == (6_000_000 if gentle else 0)
+    assert (first.rows, second.rows) == (8, rows), "a piece took twice 3 ms"
+    if took_ms == 6:
+        assert first.pause_ns == (6_000_000 if gentle else 0)
+    else:
+        assert first.pause_ns == 54_000_000, "nine times what it has worked"
+
+
+def test_a_piece_has_no_more_rows_than_it_may(store: Store) -> None:
+    table = filled(store)
+    note(table, ALL)
+    while not (merged := store.merge_entries(table.catalog.newest(1), 2)).rows:
+        time.sleep(0.001)
+    assert merged.rows == len(entries(store)) == 2
 
 
 def test_few_rows_are_put_at_the_very_position(tmp_path: Path) -> None:
