@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from leasehold.model.ids import COLUMN_TYPES
-from leasehold.values.declared import DECLARED
+from leasehold.values.declared import DECLARED, ENUM
 
 ARRAY: Final = "[]"
 _NEWER: Final = {
     ARRAY: COLUMN_TYPES,
+    ENUM.name: ENUM.known_by,
     **{
         name: each.known_by
         for each in DECLARED

@@ -34,7 +34,7 @@ from leasehold.sql.syntax.statements import (
     GeneratedDefinition,
     IndexExpression,
 )
-from leasehold.values.declared import BY_NAME
+from leasehold.values.declared import BY_NAME, ENUM
 from leasehold.values.types import Type
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ def make_index(
 
 
 def _refuse_unordered(kind: Type, words: str, **detail: object) -> None:
-    declared = BY_NAME.get(kind.name)
+    declared = ENUM if kind.name == ENUM.name else BY_NAME.get(kind.name)
     if declared is None or not declared.operators:
         raise FeatureNotSupported(f"{words} is {kind}, which can't be indexed yet", **detail)
 
