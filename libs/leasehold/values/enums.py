@@ -8,17 +8,17 @@ no row has to be touched for it; a new name for a label touches none either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import (
-    DuplicateObject,
+    DuplicateType,
     InternalFailure,
     InvalidArgument,
+    InvalidName,
     InvalidText,
     OutOfRange,
-    TooLong,
     WrongType,
 )
 
@@ -84,12 +84,14 @@ class Enumeration:
         """Return the label of a stored value. Raises InternalFailure for one that there is not: a
         version that may be in use knows every label that is written."""
         text = self._texts.get(place)
+        if text is None and not self.type_id:
+            return ""
         if text is None:
             raise InternalFailure(f"enum {self.name} has no label at {place!r:.40}")
         return text
 
     def fitting(self, value: Any) -> int:
-        """Return a stored value of this type under another version of it. Raises UnsafeNewLabel
+        """Return a stored value of this type under another version of it. Raises InvalidText
         (22P02) for a label that this version has not."""
         if type(value) is not int or value not in self._texts:
             raise InvalidText(
@@ -107,14 +109,15 @@ class Enumeration:
         """The name by which texts that are kept know it."""
         return f"{KEPT}{self.type_id}"
 
-    def to_wire(self) -> list[Any]:
-        return [self.type_id, self.name, [[label.text, label.place] for label in self.labels]]
+    def to_wire(self) -> dict[str, Any]:
+        labels = [[label.text, label.place] for label in self.labels]
+        return {"type_id": self.type_id, "name": self.name, "labels": labels}
 
     @classmethod
-    def from_wire(cls, body: Sequence[Any]) -> Enumeration:
-        """Raises ValueError and the like for what is no body of one."""
-        type_id, name, labels = body
-        return cls(type_id, name, tuple(Label(str(text), int(place)) for text, place in labels))
+    def from_wire(cls, body: Mapping[str, Any]) -> Enumeration:
+        """Raises KeyError and the like for what is no body of one."""
+        labels = tuple(Label(str(text), int(place)) for text, place in body["labels"])
+        return cls(body["type_id"], body["name"], labels)
 
 
 def unresolved(name: str) -> Enumeration:
@@ -132,21 +135,21 @@ def quoted_name(name: str) -> str:
 
 def make_labels(texts: Sequence[str]) -> tuple[Label, ...]:
     """Return the labels of a new type, in the order in which they are given. Raises
-    DuplicateObject (42710), TooLong, OutOfRange."""
+    DuplicateType (42710), InvalidName, OutOfRange."""
     made: list[Label] = []
     for number, text in enumerate(texts, 1):
         check_label(text)
         if any(text == label.text for label in made):
-            raise InvalidArgument(f'enum label "{text}" used more than once')
+            raise DuplicateType(f'enum label "{text}" used more than once')
         made.append(Label(text, number * STEP))
     _check_size(made)
     return tuple(made)
 
 
 def check_label(text: str) -> None:
-    """Raises TooLong (42602 in PostgreSQL), InvalidText."""
+    """Raises InvalidName (42602) for a label that is too long."""
     if len(text.encode()) > LABEL_BYTES_MAX:
-        raise TooLong(
+        raise InvalidName(
             f'invalid enum label "{text:.80}"',
             detail=f"Labels must be {LABEL_BYTES_MAX} bytes or less.",
         )
@@ -156,12 +159,12 @@ def add_label(
     enumeration: Enumeration, text: str, beside: str = "", *, before: bool = False
 ) -> Enumeration:
     """Return a type with one more label: behind or before the one it is to stand `beside`, "" = at
-    the end. Raises DuplicateObject (42710), InvalidArgument (22023) for a neighbour that there is
+    the end. Raises DuplicateType (42710), InvalidArgument (22023) for a neighbour that there is
     not, OutOfRange where there are too many, or no number is left between its neighbours."""
     name, labels = enumeration.name, enumeration.labels
     check_label(text)
     if enumeration.has_label(text):
-        raise DuplicateObject(f'enum label "{text}" already exists')
+        raise DuplicateType(f'enum label "{text}" already exists')
     position = len(labels)
     if beside:
         found = [n for n, label in enumerate(labels) if label.text == beside]
@@ -194,12 +197,12 @@ def _place_between(low: int | None, high: int | None) -> int | None:
 
 def rename_label(enumeration: Enumeration, text: str, to: str) -> Enumeration:
     """Return a type of which one label is called otherwise. Raises InvalidArgument (22023),
-    DuplicateObject (42710), TooLong."""
+    DuplicateType (42710), InvalidName."""
     check_label(to)
     if not enumeration.has_label(text):
         raise InvalidArgument(f'"{text}" is not an existing enum label')
     if enumeration.has_label(to):
-        raise DuplicateObject(f'enum label "{to}" already exists')
+        raise DuplicateType(f'enum label "{to}" already exists')
     renamed = tuple(
         label._replace(text=to) if label.text == text else label for label in enumeration.labels
     )

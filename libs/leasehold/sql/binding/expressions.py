@@ -62,6 +62,7 @@ from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.types import type_of
 from leasehold.values.catalog_types import SYSTEM_TYPES
+from leasehold.values.enums import Enumeration
 from leasehold.values.types import Type, element_of
 
 _DATETIMES: Final = {
@@ -88,6 +89,8 @@ class Queries(Protocol):
     def bind_query(self, query: tree.Query, parent: Scope | None) -> BoundQuery: ...
 
     def new_relation(self) -> int: ...
+
+    def find_enum(self, name: str) -> Enumeration | None: ...
 
 
 class Expressions:
@@ -290,10 +293,11 @@ class Expressions:
 
     def _cast(self, node: tree.Cast) -> Bound:
         if isinstance(node.operand, tree.ArrayOf) and node.target.array:
-            return arrays.bind_array(self, node.operand, type_of(node.target))
+            target = type_of(node.target, self.queries.find_enum)
+            return arrays.bind_array(self, node.operand, target)
         part = self.bind(node.operand)
         at = node.operand.at if self.typing.kind_of(part) == OPEN else node.at
-        return self.typing.cast(part, type_of(node.target), at)
+        return self.typing.cast(part, type_of(node.target, self.queries.find_enum), at)
 
     def _collated(self, node: tree.Collated) -> Bound:
         part = self.bind(node.operand)

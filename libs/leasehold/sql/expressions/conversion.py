@@ -16,7 +16,7 @@ from leasehold.sql.expressions.expression import (
     zone_kept,
 )
 from leasehold.sql.functions.registry import cast_for
-from leasehold.values.types import INTEGER_BITS, Type
+from leasehold.values.types import INTEGER_BITS, Type, element_of
 
 
 def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[str, str]:
@@ -31,7 +31,7 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
             f"there is no cast from {new} to {old}, which readers of the column's old type need"
             " until the change ends"
         )
-    back = f"CAST({name} AS {old})"
+    back = f"CAST({name} AS {_kept(old)})"
     if using is not None:
         return using, back
     if cast_for(old, new, "assignment") is not None:
@@ -40,6 +40,13 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
         f"column {column!r} cannot be cast automatically to type {new}",
         hint=f"You might need to specify USING CAST({name} AS {new}).",
     )
+
+
+def _kept(kind: Type) -> str:
+    """Return a type as a text that is kept names it."""
+    if kind.enum is None:
+        return str(kind)
+    return f'"{kind.enum.kept_name}"{"[]" if element_of(kind) else ""}'
 
 
 class Kept(NamedTuple):
