@@ -43,7 +43,11 @@ from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statements import (
     AddLabel,
     AlterTable,
+    Change,
     CreateEnum,
+    CreateSequence,
+    CreateTable,
+    CreateView,
     DropAbsent,
     DropColumn,
     DropEnum,
@@ -52,6 +56,8 @@ from leasehold.sql.syntax.statements import (
     ObjectName,
     RenameEnum,
     RenameLabel,
+    RenameSequence,
+    RenameTable,
     SetEnum,
 )
 from leasehold.sql.syntax.types import is_built_in
@@ -117,6 +123,25 @@ def _check_name(name: str, catalog: Catalog) -> None:
     if name in catalog.access.enums_by_name:
         raise DuplicateType(f'type "{name}" already exists')
     if name in relation_names(catalog):
+        raise DuplicateType(
+            f'type "{name}" already exists',
+            hint="A relation has an associated type of the same name, so you must use a name that"
+            " doesn't conflict with any existing type.",
+        )
+
+
+def refuse_enum_name(change: Change, access: Access) -> None:
+    """Refuse to make a relation under the name of an enum type. Raises DuplicateType (42710)."""
+    match change:
+        case CreateTable(name=name) | CreateSequence(name=name) | CreateView(name=name):
+            pass
+        case RenameSequence(to=name):
+            pass
+        case AlterTable(actions=(RenameTable(to=name),)):
+            pass
+        case _:
+            return
+    if name in access.enums_by_name:
         raise DuplicateType(
             f'type "{name}" already exists',
             hint="A relation has an associated type of the same name, so you must use a name that"

@@ -57,7 +57,7 @@ from leasehold.schema_change.plan.drops import (
     without_dropped_tables,
     without_elements,
 )
-from leasehold.schema_change.plan.enums import change_enums
+from leasehold.schema_change.plan.enums import change_enums, refuse_enum_name
 from leasehold.schema_change.plan.joined_jobs import (
     check_versions,
     demand_filled,
@@ -266,6 +266,7 @@ class StatementBatch:
         if isinstance(change, RoleStatement):
             return self._take_roles(change)
         ahead = self._ahead()
+        refuse_enum_name(change, ahead.access)
         if isinstance(change, ViewStatement):
             return self._take_view(change, ahead)
         if isinstance(change, EnumStatement):

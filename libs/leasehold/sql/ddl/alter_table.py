@@ -68,7 +68,7 @@ handles(
 handles(
     "RenameStmt",
     *("renameType", "relationType", "relation", "subname", "newname", "behavior", "missing_ok"),
-    object="RENAME",
+    "object",
 )
 
 _RENAMED: Final = frozenset(
