@@ -8,8 +8,10 @@ else does that a table knows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
@@ -19,6 +21,45 @@ from leasehold.catalog.elements import Column
 from leasehold.catalog.names import running_jobs
 from leasehold.catalog.states import State
 from leasehold.model.ids import ENUMS_FROM
+from leasehold.values.enums import KEPT, Enumeration, quoted_name
+
+
+_KEPT: Final = re.compile(f'"{KEPT}([0-9]+)"')
+
+
+def as_called(table: Descriptor, enums: Mapping[int, Enumeration]) -> Descriptor:
+    """Return a table whose columns and texts call enum types as these are called now, for whoever
+    is shown it."""
+    if all(column.type.enum is None for column in table.columns):
+        return table
+
+    def shown(text: str) -> str:
+        return _KEPT.sub(lambda found: _name_of(found, enums), text)
+
+    columns = []
+    for column in table.columns:
+        enum, derived = column.type.enum, column.derived
+        known = None if enum is None else enums.get(enum.type_id)
+        if enum is not None and known is not None and known.name != enum.name:
+            kind = replace(column.type, enum=replace(enum, name=known.name))
+            column = replace(column, type=kind)
+        if derived is not None:
+            column = replace(column, derived=derived._replace(expression=shown(derived.expression)))
+        columns.append(column)
+    return replace(
+        table,
+        columns=tuple(columns),
+        checks=tuple(replace(c, expression=shown(c.expression)) for c in table.checks),
+        indexes=tuple(
+            replace(i, expressions=tuple(map(shown, i.expressions)), predicate=shown(i.predicate))
+            for i in table.indexes
+        ),
+    )
+
+
+def _name_of(found: re.Match[str], enums: Mapping[int, Enumeration]) -> str:
+    known = enums.get(int(found[1]))
+    return found[0] if known is None else quoted_name(known.name)
 
 
 class EnumColumn(NamedTuple):

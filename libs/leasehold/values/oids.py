@@ -71,6 +71,11 @@ def modifier_of(kind: WireType) -> int:
     return -1
 
 
+def may_be_made(oid: int) -> bool:
+    """Say whether a number may be that of a type which a statement has made, or of its array."""
+    return _MADE_FROM <= oid < _MADE_FROM + 2 * _MADE_SIDE_BY_SIDE or oid >= 1 << 31
+
+
 def type_of_oid(oid: int) -> WireType | None:
     """Return the type of an oid, None where the client left it open, or it is one that nobody here
     knows."""

@@ -92,6 +92,8 @@ class Queries(Protocol):
 
     def find_enum(self, name: str) -> Enumeration | None: ...
 
+    def as_called(self, kind: Type) -> Type: ...
+
 
 class Expressions:
     """The binder of the expressions of one level of a query. `clause` is the clause that they stand
@@ -365,9 +367,8 @@ class Expressions:
             kind = self.typing.kind_of(self.bind(node.arguments[0]))
             if kind == OPEN:
                 raise FeatureNotSupported("pg_typeof of unknown is not supported", position=node.at)
-            return self.typing.cast(
-                Value(TEXT, str(without_length(kind))), Type("regtype"), node.at
-            )
+            said = str(without_length(self.queries.as_called(kind)))
+            return self.typing.cast(Value(TEXT, said), Type("regtype"), node.at)
         if name == grouping_sets.NAME:
             return grouping_sets.bind_grouping(self, node)
         if name == query_overlaps.NAME:

@@ -91,6 +91,16 @@ class Binder:
         self.enums[name] = found
         return found
 
+    def as_called(self, kind: Type) -> Type:
+        """Return a column's type under the name that it has now: a table's version may have been
+        made before an enum type got it."""
+        if kind.enum is None:
+            return kind
+        found = self.find_enum(kind.enum.kept_name)
+        if found is None or found.name == kind.enum.name:
+            return kind
+        return replace(kind, enum=replace(kind.enum, name=found.name))
+
     # ---------------------------------------------------------- queries
 
     def bind_query(self, query: tree.Query, parent: Scope | None) -> BoundQuery:

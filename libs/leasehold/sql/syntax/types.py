@@ -13,7 +13,7 @@ from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.source import Source
 from leasehold.sql.syntax.tree import TypeName
 from leasehold.values.catalog_types import SYSTEM_TYPES
-from leasehold.values.enums import Enumeration
+from leasehold.values.enums import KEPT, Enumeration
 from leasehold.values.interval import FIELDS
 from leasehold.values.types import KNOWN, SYNONYMS, VECTORS, Type, array_of, enum_type, parse_type
 
@@ -111,6 +111,11 @@ def find_enum(name: str, find: FindEnum, at: int) -> Enumeration:
         known = ", ".join(KNOWN)
         raise FeatureNotSupported(
             f"type {name!r:.80} is not known; known are: {known}, and enum types", position=at
+        )
+    if name.startswith(KEPT):
+        raise FeatureNotSupported(
+            "an expression that is kept with a table may name the enum types of its columns alone",
+            position=at,
         )
     raise UnknownObject(f'type "{name:.80}" does not exist', position=at)
 
