@@ -21,7 +21,8 @@ PG_NAMES: Final[Mapping[str, str]] = {each.name: each.pg_name for each in DECLAR
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_$]*")
 _ALONE: Final = re.compile(
     r"""-?[0-9.]+ | case\ .*\ end
-    | (?:'(?:[^']|'')*' | [\w$]+ | "[^"]+" | \w+\([^()]*\)) (?:::[\w ]+(?:\([0-9, ]+\))?)?""",
+    | (?:'(?:[^']|'')*' | [\w$]+ | "[^"]+" | \w+\([^()]*\))
+      (?:::(?:[\w ]+|"[^"]+")(?:\([0-9, ]+\))?)?""",
     re.VERBOSE | re.DOTALL,
 )
 """A constant, a column, a call, any of them with a cast; CASE."""

@@ -57,6 +57,12 @@ def as_called(table: Descriptor, enums: Mapping[int, Enumeration]) -> Descriptor
     )
 
 
+def enums_of(table: Descriptor) -> dict[int, Enumeration]:
+    """Return the enum types of a table's columns, by their ids."""
+    enums = (column.type.enum for column in table.columns)
+    return {enum.type_id: enum for enum in enums if enum is not None}
+
+
 def _name_of(found: re.Match[str], enums: Mapping[int, Enumeration]) -> str:
     known = enums.get(int(found[1]))
     return found[0] if known is None else quoted_name(known.name)
