@@ -23,6 +23,7 @@ from leasehold.sql.expressions.expression import (
     column_positions,
     columns_of_expression,
     compile_condition,
+    refuse_labels,
     refuse_session_zone,
     type_of_expression,
 )
@@ -91,6 +92,7 @@ def make_generated_column(
     made = replace(column, derived=derived)
     try:
         value_of(table, made)
+        refuse_labels(text, table)
         read_in_it = refuse_session_zone(text, table, made, zone).constants
     except Refused as error:
         prefix = f"generated column {column.name!r}: "
@@ -186,6 +188,7 @@ def _refuse_session_zone(part: IndexExpression, table: Descriptor, zone: str) ->
     """Refuse texts in a session's time zone. ⚠ Entries are found by texts that say the same, hence
     in no zone of their own."""
     try:
+        refuse_labels(part.text, table)
         asked = refuse_session_zone(part.text, table, zone=zone)
     except InvalidObject as error:
         raise with_position(error, part.position) from error

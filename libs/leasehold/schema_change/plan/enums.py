@@ -35,7 +35,7 @@ from leasehold.schema_change.plan.other_objects import plan_other
 from leasehold.schema_change.plan.rights import check_create
 from leasehold.schema_change.steps import element_paths
 from leasehold.sql.binding.views import read_query
-from leasehold.sql.expressions.expression import says_constant, tells_labels
+from leasehold.sql.expressions.expression import depends_on_labels, says_constant, tells_labels
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.enum_names import EnumNames
 from leasehold.sql.syntax.kept import nodes_of
@@ -222,10 +222,10 @@ def _refuse_texts(
                 " first, and add it again after",
                 table=draft.table.name,
             )
-        named = next((label for label in sorted(gone) if says_constant(text, label)), None)
-        if not grows and named is not None:
+        named = any(says_constant(text, label) for label in gone)
+        if not grows and (named or depends_on_labels(text, draft.table)):
             raise FeatureNotSupported(
-                f"{words} of table {draft.table.name!r} names label {named!r}: drop it first, and"
+                f"{words} of table {draft.table.name!r} names labels of the type: drop it first, and"
                 " add it again after",
                 table=draft.table.name,
             )

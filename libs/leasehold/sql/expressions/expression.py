@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -206,6 +207,33 @@ def means_the_same(text: str, one: Descriptor, other: Descriptor, zone: str = ""
             _kept_compiler(descriptor).part(_tree(text))
         met.append(found)
     return met[0] == met[1]
+
+
+def depends_on_labels(text: str, descriptor: Descriptor) -> bool:
+    """Whether an expression gives something else once a label of an enum type is called otherwise:
+    other functions than for a type that differs in nothing but its own name go through it."""
+    enums = [column.type.enum for column in descriptor.columns]
+    if not any(enums):
+        return False
+    columns = tuple(
+        c
+        if c.type.enum is None
+        else replace(c, type=replace(c.type, enum=replace(c.type.enum, name=f"{c.type.enum.name}'")))
+        for c in descriptor.columns
+    )
+    return not means_the_same(text, descriptor, replace(descriptor, columns=columns))
+
+
+def refuse_labels(text: str, descriptor: Descriptor) -> None:
+    """Raises InvalidObject (42P17) for an expression of a generated column or of an index that
+    gives the text of a label, or asks for labels: they get other names, and come, without any row
+    being touched."""
+    if depends_on_labels(text, descriptor):
+        raise InvalidObject(
+            "the expression of a generated column or of an index must depend on the row alone, and"
+            " the labels of an enum type may be called otherwise later: compare its values, as in"
+            " m > 'label'"
+        )
 
 
 def find_cast_of(text: str, column: str, find: FindEnum = no_enums) -> Type | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from leasehold.model.errors import AmbiguousFunction, WrongType
+from leasehold.model.errors import AmbiguousFunction, CannotCast, WrongType
 from leasehold.sql.functions.function import BIGINT, INTEGER, NUMERIC, TEXT, Function
 from leasehold.values.declared import DECLARED, ENUM, names_where
 from leasehold.values.letters import is_digits
@@ -176,7 +176,8 @@ def nullif_type(left: Type, right: Type | None) -> Type:
 
 def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type:
     """The type to which CASE, COALESCE, UNION … bring all of them: PostgreSQL's rule. Text where
-    none is known. A length or precision stays where all have the same. Raises WrongType (42804)."""
+    none is known. A length or precision stays where all have the same. Raises WrongType (42804),
+    CannotCast (42846) for two enum types."""
     known = [kind for kind in kinds if kind is not None]
     if not known:
         return TEXT
@@ -187,6 +188,8 @@ def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type
         if kind.name == found.name and is_same_enum(kind, found):
             found = with_more_labels(found, kind)
             continue
+        if category(kind) == category(found) == ENUM.category:
+            raise CannotCast(f"{where} could not convert type {kind} to {found}")
         if category(kind) != category(found) or category(kind) in _NOTHING_IN_COMMON:
             said = f"{kind_name(found)} and {kind_name(kind)}"
             raise WrongType(f"{where} are of types {said}: CAST one of them")
