@@ -33,7 +33,19 @@ _CAST: Final = re.compile(
 _NOT_IN_WORDS: Final = re.compile(r"[^a-z0-9_]")
 _LOOKED_AT: Final = 40  # characters before a quote: more than any type's name and its digits
 _NO_EXPRESSIONS: Final = frozenset(
-    {"sql", "table", "name", "alias", "subject", "error", "verdict", "default", "missing", "kind", "enum"}
+    {
+        "sql",
+        "table",
+        "name",
+        "alias",
+        "subject",
+        "error",
+        "verdict",
+        "default",
+        "missing",
+        "kind",
+        "enum",
+    }
 )
 """Names of what is text of a user's own, or of people's, in the bodies of tables and jobs."""
 

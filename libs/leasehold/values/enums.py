@@ -77,7 +77,9 @@ class Enumeration:
         if place is None:
             if not self.type_id:
                 return 0
-            raise InvalidText(f'invalid input value for enum {quoted_name(self.name)}: "{text:.80}"')
+            raise InvalidText(
+                f'invalid input value for enum {quoted_name(self.name)}: "{text:.80}"'
+            )
         return place
 
     def text_of(self, place: Any) -> str:

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import psycopg
 import pytest
+from psycopg.types.enum import EnumInfo, register_enum
 
 from tests.support.postgres.client_server import Server
-from tests.support.postgres.stories import check_story, told
+from tests.support.postgres.stories import check_story
 
 pytestmark = pytest.mark.integration
 
@@ -309,9 +310,7 @@ def clean(servers: tuple[Server, Server]) -> Iterator[tuple[Server, Server]]:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_a_story_is_told_as_postgresql_tells_it(
-    clean: tuple[Server, Server], name: str
-) -> None:
+def test_a_story_is_told_as_postgresql_tells_it(clean: tuple[Server, Server], name: str) -> None:
     check_story(clean, STORIES[name])
 
 
@@ -332,18 +331,17 @@ def test_drivers_send_and_get_labels(clean: tuple[Server, Server]) -> None:
                     said += cursor.fetchall()
                     cursor.execute("select id from person where m = any(%s::mood[])", (many,))
                     said += sorted(cursor.fetchall())
+            info = EnumInfo.fetch(connection, "mood")
+            assert info is not None
+            said.append(info.labels)
+            register_enum(info, connection)
             with connection.cursor() as cursor:
-                info = psycopg.types.enum.EnumInfo.fetch(connection, "mood")
-                assert info is not None
-                said.append(info.labels)
-                psycopg.types.enum.register_enum(info, connection)
-                cursor.execute("select m from person where m = %s", (info.enum["sad"],))  # type: ignore[index]
+                cursor.execute("select m from person where m = %s", (info.enum["sad"],))
                 said += [value.name for (value,) in cursor.fetchall()]
                 with cursor.copy("copy person from stdin") as copy:
                     copy.write_row((7, "happy, too", None))
                 with cursor.copy("copy (select * from person order by id) to stdout") as copy:
                     said += [bytes(data) for data in copy]
-                said.append(told(connection, "prepare"))
             try:
                 with connection.cursor() as cursor, cursor.copy("copy person from stdin") as copy:
                     copy.write_row((8, "glad", None))

@@ -273,9 +273,7 @@ def _drop(change: DropEnum, catalog: Catalog, actor: int) -> EnumChange:
     access = catalog.access
     if change.name not in access.enums_by_name:
         named = ObjectName(change.name)
-        absent = DropAbsent(
-            ObjectKind.TYPE, named, change.if_exists, change.position, DropEnum.tag
-        )
+        absent = DropAbsent(ObjectKind.TYPE, named, change.if_exists, change.position, DropEnum.tag)
         return EnumChange(access, (plan_other(absent, catalog).notice,))
     enum = _find(change.name, catalog, actor)
     what = f"type {enum.name}"

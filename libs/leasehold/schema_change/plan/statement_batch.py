@@ -379,7 +379,9 @@ class StatementBatch:
             answer["notices"] = notices
         return answer
 
-    def _take_enum(self, change: EnumStatement, ahead: CatalogAhead, said: tuple[Any, ...]) -> Answer:
+    def _take_enum(
+        self, change: EnumStatement, ahead: CatalogAhead, said: tuple[Any, ...]
+    ) -> Answer:
         """Change a type at once, and the tables that have columns of it, whoever owns them."""
         made = change_enums(change, ahead, self.actor)
         changed = made.access is not ahead.access
@@ -392,7 +394,9 @@ class StatementBatch:
         notices = [*made.notices, *(n for each in answers for n in read_notices(each))]
         answer: Answer = {"access": True} if changed or answers else {}
         jobs = list(dict.fromkeys(each["job"] for each in answers if "job" in each))
-        if jobs:
+        if len(jobs) == 1:
+            answer["job"] = jobs[0]
+        elif jobs:
             answer["jobs"] = tuple(jobs)
         if notices:
             answer["notice"] = "; ".join(notices)

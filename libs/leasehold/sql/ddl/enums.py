@@ -75,7 +75,9 @@ def read_enum_owner(reading: Reading, body: Body) -> ChangeOwner:
         reading.refuse(f"ALTER {said} … OWNER TO is not supported", reading.verb)
     reading.read("AlterOwnerStmt", body)
     name, position = _named(reading, body["object"]["List"]["items"])
-    return ChangeOwner("type", ObjectNamed(name, position), read_role_named(reading, body["newowner"]))
+    return ChangeOwner(
+        "type", ObjectNamed(name, position), read_role_named(reading, body["newowner"])
+    )
 
 
 def read_drop_enum(reading: Reading, body: Body) -> tuple[DropEnum | DropAbsent, ...]:

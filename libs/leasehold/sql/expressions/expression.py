@@ -218,7 +218,9 @@ def depends_on_labels(text: str, descriptor: Descriptor) -> bool:
     columns = tuple(
         c
         if c.type.enum is None
-        else replace(c, type=replace(c.type, enum=replace(c.type.enum, name=f"{c.type.enum.name}'")))
+        else replace(
+            c, type=replace(c.type, enum=replace(c.type.enum, name=f"{c.type.enum.name}'"))
+        )
         for c in descriptor.columns
     )
     return not means_the_same(text, descriptor, replace(descriptor, columns=columns))
