@@ -23,7 +23,6 @@ from leasehold.catalog.states import State
 from leasehold.model.ids import ENUMS_FROM
 from leasehold.values.enums import KEPT, Enumeration, quoted_name
 
-
 _KEPT: Final = re.compile(f'"{KEPT}([0-9]+)"')
 
 
@@ -109,8 +108,8 @@ def next_enum_id(catalog: Catalog) -> int:
 
 
 def id_of_enum_to_come(catalog: Catalog, name: str) -> int:
-    """Return the id of a type that columns have under this name and the catalog has not; 0: there is
-    none. A transaction's columns come with its job, and its types with its rows."""
+    """Return the id of a type that columns have under this name and the catalog has not; 0: there
+    is none. A transaction's columns come with its job, and its types with its rows."""
     known = catalog.access.enums
     found = (e for e, n in _known_to_columns(catalog) if n == name and e not in known)
     return max(found, default=0)

@@ -219,7 +219,7 @@ class _Planner:
         if table.name.startswith(OWN_PREFIX):
             self._find(Kind.REFUSED, where, f"names that begin with {OWN_PREFIX} are taken here")
             return None
-        types = list(self._make_enums(table))
+        enums = list(self._make_enums(table))
         columns = [self._plan_column(table, column) for column in table.columns]
         if None in columns:
             return None
@@ -235,7 +235,7 @@ class _Planner:
         if why:
             self._find(Kind.REFUSED, where, why)
             return None
-        before = [*types, *made.get(table.name, ()), create]
+        before = [*enums, *made.get(table.name, ()), create]
         before += self._owners(table, sequences)
         before += self._checks(table, planned)
         computed = {its.name for its in planned if self._is_computed(its.name)}
@@ -259,7 +259,7 @@ class _Planner:
         )
 
     def _make_enums(self, table: SourceTable) -> Iterator[str]:
-        """Yield what makes the enum types of a table's columns that no table before has had made."""
+        """Yield what makes the enum types of a table's columns that no table before has."""
         for column in table.columns:
             name = column.type.removesuffix("[]")
             if not column.labels or name in self._enums:

@@ -259,8 +259,8 @@ ENUM: Final = Declared(
     operators="enum_ops",
     known_by=ENUMS,
 )
-"""What is said of all types that CREATE TYPE makes. They have names, numbers and labels of their own
-(`enums.py`); the number here is that of PostgreSQL's anyenum, which no value is of."""
+"""What is said of all types that CREATE TYPE makes. They have names, numbers and labels of their
+own (`enums.py`); the number here is that of PostgreSQL's anyenum, which no value is of."""
 
 
 def names_where(holds: Callable[[Declared], Any]) -> frozenset[str]:

@@ -91,7 +91,8 @@ STORIES: Final = {
         create type mood as enum ('sad', 'ok', 'happy')
         create type mood as enum ('sad')
         create type public.empty as enum ()
-        create type long as enum ('0123456789012345678901234567890123456789012345678901234567890123')
+        create type long as enum
+            ('0123456789012345678901234567890123456789012345678901234567890123')
         create type "Big Mood" as enum ('A b', '''q', 'x,y', '')
         create table person (id int primary key, m mood, b "Big Mood" default 'x,y')
         create table mood (a int)
@@ -171,7 +172,8 @@ STORIES: Final = {
             on delete set null, check (m <> 'happy'), k mood unique)
         create index by_text on child ((m::text))
         create table other (m mood, t text generated always as (m::text) stored)
-        create table other (m mood, t text generated always as (case m when 'ok' then 'y' end) stored)
+        create table other (m mood,
+            t text generated always as (case m when 'ok' then 'y' end) stored)
         create index by_mood on child (m desc, k) where m > 'sad'::mood
         create unique index by_case on child ((case when m = 'ok' then 1 else id end))
         insert into other values ('ok'), ('sad')
@@ -336,7 +338,7 @@ def test_drivers_send_and_get_labels(clean: tuple[Server, Server]) -> None:
             said.append(info.labels)
             register_enum(info, connection)
             with connection.cursor() as cursor:
-                cursor.execute("select m from person where m = %s", (info.enum["sad"],))
+                cursor.execute("select m from person where m = %s", (info.enum["sad"],))  # type: ignore[index]
                 said += [value.name for (value,) in cursor.fetchall()]
                 with cursor.copy("copy person from stdin") as copy:
                     copy.write_row((7, "happy, too", None))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 from leasehold.catalog.access import Access
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.ids import ENUMS
@@ -39,22 +38,27 @@ def error(client: SqlClient, text: str) -> LeaseholdError:
     return caught.value
 
 
+def newest(database: DevDatabase, name: str) -> Descriptor:
+    with database._stores["r1"].open_snapshot() as snapshot:
+        return snapshot.newest(name)
+
+
 def labels(client: SqlClient, text: str) -> list[str]:
     return [shown for (shown,) in client.ask(text)]
 
 
 def test_a_label_comes_to_all_tables_of_the_type(client: SqlClient, database: DevDatabase) -> None:
-    before = {t.name: t.version for t in client.node.catalog().tables()}
+    before = {name: newest(database, name).version for name in ("t", "u")}
     client.ask("alter type mood add value 'meh' before 'ok'")
     other = SqlClient(database, "r2")
     other.ask("insert into t values (3, 'meh', '{meh,sad}'); insert into u values ('meh')")
     other.session.close()
-    assert labels(client, "select m::text from t order by m") == ["sad", "meh", "happy"]
-    assert labels(client, "select m::text from u order by m") == ["meh", "ok", "happy"]
-    after = {t.name: t for t in client.node.catalog().tables()}
+    assert labels(client, "select m::text as said from t order by m") == ["sad", "meh", "happy"]
+    assert labels(client, "select m::text as said from u order by m") == ["meh", "ok", "happy"]
     for name in ("t", "u"):
-        assert after[name].version == before[name] + 2
-        assert all(column.narrow is None for column in after[name].columns)
+        after = newest(database, name)
+        assert after.version == before[name] + 2
+        assert all(column.narrow is None for column in after.columns)
 
 
 def test_a_label_is_not_written_before_all_who_read_know_it(
@@ -76,8 +80,10 @@ def test_a_label_is_not_written_before_all_who_read_know_it(
     other.session.close()
     client.ask("set leasehold.wait_for_jobs = on")
     client.ask("alter type mood add value if not exists 'meh'")
-    for job in client.node.jobs().values():
-        assert database.wait_for_job(job.job_id).error == ""
+    for number in list(client.node.jobs()):
+        job = database.wait_job(number)
+        assert job is not None
+        assert job.error == ""
     client.ask("insert into t (id, m) select 9, m from w")
 
 
@@ -91,8 +97,8 @@ def test_a_table_that_is_busy_keeps_the_type_as_it_is(
     assert client.code("select 'meh'::mood") == "22P02"
     other.ask("commit")
     other.session.close()
-    for job in client.node.jobs().values():
-        database.wait_for_job(job.job_id)
+    for number in list(client.node.jobs()):
+        database.wait_job(number)
 
 
 def test_a_renamed_label_is_the_same_value(client: SqlClient, database: DevDatabase) -> None:
@@ -108,13 +114,13 @@ def test_a_renamed_label_is_the_same_value(client: SqlClient, database: DevDatab
 
 def test_kept_texts_follow_the_type_to_another_name(client: SqlClient) -> None:
     client.ask("alter table t add constraint k check (m <> 'sad'::mood or id = 2)")
-    client.ask("create index by_m on t (id) where m = 'ok'::mood")
+    client.ask("create index by_m on t (m) where m > 'sad'::mood")
     client.ask("alter type mood rename to feeling")
     client.ask("create type mood as enum ('sad')")
     assert client.code("insert into t values (3, 'sad')") == "23514"
     told = "select pg_get_constraintdef(oid) from pg_constraint where conname = 'k'"
     assert "::feeling" in client.ask(told)[0][0]
-    (plan,) = client.ask("explain select id from t where m = 'ok'::feeling order by id limit 1")
+    (plan,) = client.ask("explain select m from t where m > 'sad'::feeling")
     assert "by_m" in plan[0]
     assert error(client, "insert into t values (4, 'glad')").message.endswith(
         'invalid input value for enum feeling: "glad"'
@@ -155,7 +161,8 @@ def test_types_come_and_go_with_the_rows_of_a_block(
     assert client.code("select 'a'::third") == "42704"
     assert other.ask("select typname from pg_type where typname in ('other', 'third')") == []
     client.ask("begin; create type other as enum ('a', 'b')")
-    client.ask("alter table t add column o other default 'b'; insert into t (id, o) values (4, 'a')")
+    client.ask("alter table t add column o other default 'b'")
+    client.ask("insert into t (id, o) values (4, 'a')")
     other.ask("create type third as enum ('x')")  # which takes the next number
     client.ask("commit")
     assert other.ask("select o::text from t order by o, id") == [("a",), ("b",), ("b",)]
@@ -180,7 +187,8 @@ def test_types_outlast_a_start(client: SqlClient, database: DevDatabase) -> None
 def test_an_earlier_release_keeps_types_away(
     database: DevDatabase, client: SqlClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    master = next(node for node in database.cluster.nodes.values() if node.is_master)
+    master = database.cluster.master()
+    assert master is not None
     assert master.node is not None
     changes = master.node.master.changes  # type: ignore[union-attr]
     monkeypatch.setattr(changes, "all_know", lambda what, now_ns: what < ENUMS)
@@ -207,17 +215,18 @@ def test_who_may_change_a_type(client: SqlClient, database: DevDatabase) -> None
         client.ask("create table w (o other); insert into w values ('a')")
         maker.ask("alter type other add value 'b'")
         client.ask("insert into w values ('b')")
-        client.ask("alter type other owner to me" if False else "reassign owned by maker to me")
+        client.ask("create role heir; reassign owned by maker to heir")
+        assert maker.code("alter type other add value 'c'") == "42501"
         maker.session.close()
     finally:
         client.ask("drop table if exists w; drop type if exists other; drop owned by maker")
-        client.ask("drop role maker")
+        client.ask("drop role maker; drop role if exists heir")
 
 
 def test_rows_and_versions_tell_labels(client: SqlClient, database: DevDatabase) -> None:
     """Goal: whoever follows a table needs nothing but its version to read a value."""
-    table: Any = client.node.catalog().resolve("t")
-    column = table.by_name["m"]
+    column = newest(database, "t").by_name["m"]
+    assert column.type.enum is not None
     assert [label.text for label in column.type.enum.labels] == ["sad", "ok", "happy"]
     ((stored,),) = client.ask("select m from t where id = 1")
     assert from_storage(column.type, stored) == "happy"

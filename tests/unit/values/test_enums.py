@@ -59,10 +59,10 @@ def test_places_are_in_the_order_of_labels_and_stay() -> None:
 def test_between_two_labels_there_is_room_for_a_while() -> None:
     """Goal: when the last number between two is given, that is said, and nothing is touched."""
     grown = MOOD
+    for number in range(24):
+        grown = add_label(grown, f"n{number}", "sad")
     with pytest.raises(OutOfRange, match="no number is left between labels"):
-        for number in range(30):
-            grown = add_label(grown, f"n{number}", "sad")
-    assert len(grown.labels) == 3 + 24
+        add_label(grown, "one more", "sad")
     assert len(add_label(grown, "elsewhere", "happy").labels) == len(grown.labels) + 1
 
 
@@ -89,9 +89,12 @@ REFUSED: list[tuple[str, Any, type[Refused]]] = [
 
 def test_what_is_refused() -> None:
     for words, made, error in REFUSED:
-        with pytest.raises(error):
+        met: Refused | None = None
+        try:
             made()
-            pytest.fail(words)
+        except Refused as refused:
+            met = refused
+        assert type(met) is error, words
 
 
 def test_a_value_has_every_form() -> None:
@@ -140,6 +143,8 @@ def test_a_type_that_nobody_has_looked_up_takes_any_label() -> None:
 
 
 def test_numbers_of_types_beyond_those_side_by_side_differ() -> None:
-    far = [enum_oid(ENUMS_FROM + 5_000 + n, array=array) for n in range(50) for array in (0, 1)]
+    far = [
+        enum_oid(ENUMS_FROM + 5_000 + n, array=array) for n in range(50) for array in (False, True)
+    ]
     assert len({*far}) == 100
     assert all(number >= 1 << 31 for number in far)

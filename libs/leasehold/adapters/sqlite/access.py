@@ -1,4 +1,4 @@
-"""Roles, memberships, lists of privileges, views and enum types in a store: the last write of each."""
+"""Roles, memberships, privileges, views and enum types in a store: the last write of each."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from leasehold.model.records.log import (
 )
 
 NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT, VIEW, COMMENT, ENUM = 0, 1, 2, 3, 4, 5, 6
-"""The kinds of rows. A role, a view or an enum type stands at (its id, 0), a membership at (role, member), an
-object or column at its ids."""
+"""The kinds of rows. A role, a view or an enum type stands at (its id, 0), a membership at (role,
+member), an object or column at its ids."""
 CHECKSUM_BYTES: Final = 16
 _NOTHING: Final = NOTHING_RECORDED.to_wire()
 _THERE: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'access'"

@@ -17,10 +17,10 @@ from leasehold.values.oids import (
     UNKNOWN_OID,
     UNSPECIFIED,
     WireType,
+    may_be_made,
     modifier_of,
     oid_of,
     size_of,
-    may_be_made,
     type_of_oid,
 )
 

@@ -20,12 +20,12 @@ from leasehold.model.records.log import (
     CatalogWrite,
     Commit,
     DescriptorWrite,
+    EnumWrite,
     JobWrite,
     MembershipWrite,
     Refusal,
     RoleWrite,
     TableTruncated,
-    EnumWrite,
     ViewWrite,
 )
 

@@ -225,8 +225,8 @@ def _refuse_texts(
         named = any(says_constant(text, label) for label in gone)
         if not grows and (named or depends_on_labels(text, draft.table)):
             raise FeatureNotSupported(
-                f"{words} of table {draft.table.name!r} names labels of the type: drop it first, and"
-                " add it again after",
+                f"{words} of table {draft.table.name!r} names labels of the type: drop it first,"
+                " and add it again after",
                 table=draft.table.name,
             )
 

@@ -107,8 +107,8 @@ def plan(
             return plan_other(statement, catalog)
         case _ if isinstance(statement, EnumStatement):
             raise FeatureNotSupported(
-                "EXPLAIN shows the steps of a schema change of one table: a type is changed at once,"
-                " and its columns with it"
+                "EXPLAIN shows the steps of a schema change of one table: a type is changed at"
+                " once, and its columns with it"
             )
         case _ if isinstance(statement, ViewStatement):
             raise FeatureNotSupported(

@@ -49,9 +49,9 @@ from leasehold.values.types import Type, array_of, element_of
 
 class Binder:
     """The binder of one statement. `lookup` returns the descriptor of a table's name, or raises
-    UnknownTable, `find_named` the view or the enum type of a name, or None; `types` are those of the
-    parameters that are known, by number; `zone` is the session's time zone. `enums`: those that it
-    names."""
+    UnknownTable, `find_named` the view or the enum type of a name, or None; `types` are those of
+    the parameters that are known, by number; `zone` is the session's time zone. `enums`: those that
+    it names."""
 
     def __init__(
         self,

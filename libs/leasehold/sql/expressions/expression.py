@@ -44,7 +44,7 @@ from leasehold.sql.syntax.kept import (
 )
 from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.scanning import Token
-from leasehold.sql.syntax.tree import Call, Cast, Constant, Name, Node, TypeName
+from leasehold.sql.syntax.tree import Call, Cast, Constant, Name, Node, Query, TypeName
 from leasehold.sql.syntax.types import is_built_in, type_of
 from leasehold.sql.syntax.words import is_word
 from leasehold.values.enums import Enumeration
@@ -146,7 +146,7 @@ def name_enums_for_good(text: str, find: FindEnum) -> str:
     return _edited(text, edits)
 
 
-def says_constant(text: str | Node, word: str) -> bool:
+def says_constant(text: str | Node | Query, word: str) -> bool:
     """Return whether a quoted constant of an expression, or within a tree, is that very word."""
     nodes = nodes_of(_tree(text) if isinstance(text, str) else text)
     return any(isinstance(n, Constant) and n.kind == "string" and n.text == word for n in nodes)

@@ -142,7 +142,7 @@ def _as_the_others(able: list[Function], kinds: Kinds) -> list[Function]:
     known = {kind.name: kind for kind in kinds if kind is not None}
     if len(known) != 1:
         return able
-    one = Type(*known)
+    (one,) = map(Type, known)
     fitting = [f for f in able if _takes(f, [one] * len(kinds))]
     return fitting if len(fitting) == 1 else able
 
