@@ -8,6 +8,7 @@ no row has to be touched for it; a new name for a label touches none either.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
@@ -31,6 +32,7 @@ LABEL_BYTES_MAX: Final = 63
 """PostgreSQL's."""
 ALL_LABELS_BYTES_MAX: Final = 16 * 1024
 """Of one type: its labels stand in every version of every table that has a column of it."""
+_PLAIN_TYPE_NAME: Final = re.compile(r"[a-z_][a-z0-9_$]*")
 KEPT: Final = "enum#"
 """Before the number of a type in the text of an expression that is kept: its name may change."""
 
@@ -129,8 +131,7 @@ def unresolved(name: str) -> Enumeration:
 
 def quoted_name(name: str) -> str:
     """Return a type's name as PostgreSQL writes it."""
-    plain = name.isascii() and name.replace("_", "a").isalnum() and name == name.lower()
-    if plain and not name[:1].isdigit():
+    if _PLAIN_TYPE_NAME.fullmatch(name):
         return name
     return '"' + name.replace('"', '""') + '"'
 

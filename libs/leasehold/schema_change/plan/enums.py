@@ -212,8 +212,8 @@ def set_enum(draft: TableDraft, action: SetEnum) -> None:
 def _refuse_texts(
     draft: TableDraft, element_id: int, old: Enumeration, new: Enumeration, *, grows: bool
 ) -> None:
-    """⚠ What is computed of a column has to stay what it is: a text that asks for all labels is
-    another one with one more, and a label stands in a text by its name."""
+    """Refuse texts over a column that would compute something else. ⚠ One that asks for all labels
+    is another one with one more, and a label stands in a text by its name."""
     gone = {label.text for label in old.labels if not new.has_label(label.text)}
     for words, text in _texts_over(draft, element_id):
         if grows and tells_labels(text):

@@ -40,8 +40,8 @@ Row = Mapping[str, Any]
 
 _ARRAY: Final = re.compile(r"(?:\[[0-9]*\])+")
 _ENUM_NAME: Final = re.compile(
-    r'\s*(?:(?:public|"public")\.)?(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[^\s".\[]+))\s*'
-    r"(?P<array>(?:\[[0-9]*\])+)?\s*",
+    r'\s*+(?:(?:public|"public")\.)?+(?:"(?P<quoted>(?:[^"]|"")++)"|(?P<bare>[^\s".\[]++))\s*+'
+    r"(?P<array>(?:\[[0-9]*+\])++)?+\s*+",
     re.IGNORECASE,
 )
 _MODIFIERS: Final = frozenset("0123456789, ")
