@@ -37,6 +37,7 @@ from leasehold.sql.functions.enums import FAMILIES as LABEL_FUNCTIONS
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
 from leasehold.sql.syntax.enum_names import FindEnum, no_enums
 from leasehold.sql.syntax.kept import (
+    EXPRESSION_BYTES_MAX,
     begin_of,
     expression_of,
     nodes_of,
@@ -126,9 +127,11 @@ def enums_of(descriptor: Descriptor, target: Column | None = None) -> FindEnum:
 def name_enums_for_good(text: str, find: FindEnum) -> str:
     """Return an expression as it is kept: an enum type that it names may be called otherwise later,
     and stands in it by its number."""
+    if len(text.encode()) > EXPRESSION_BYTES_MAX:
+        return text  # nobody keeps it
     names = [
         node
-        for node in nodes_of(_tree(text))
+        for node in nodes_of(expression_of(text))
         if isinstance(node, TypeName) and not is_built_in(node.name)
     ]
     if not names:
@@ -143,7 +146,7 @@ def name_enums_for_good(text: str, find: FindEnum) -> str:
         while last + 1 < len(tokens) and tokens[last + 1].word == ".":
             last += 2
         edits.append((tokens[first].begin, tokens[last].end, f'"{enum.kept_name}"'))
-    return _edited(text, edits)
+    return _replaced(text, edits)
 
 
 def says_constant(text: str | Node | Query, word: str) -> bool:
