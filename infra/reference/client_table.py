@@ -76,7 +76,7 @@ CLIENTS: Final[tuple[Client, ...]] = (
         "knex",
         "3.3.0",
         "latest and rollback of a batch, which is one transaction; its query builder",
-        "an enum as a type of its own",
+        "",
         _OTHERS,
     ),
     Client(

@@ -10,6 +10,7 @@ from leasehold.catalog.elements import Column
 from leasehold.catalog.job import Status
 from leasehold.model.records.log import CatalogWrite, DescriptorWrite, MinVersion
 from leasehold.values.numeric import decimal_of
+from leasehold.values.storage import from_storage
 from tests.matrix.definition import Cascades, Definition, Write
 from tests.matrix.world import World
 from tests.simulation.harm import demand
@@ -65,7 +66,10 @@ def _shown(world: World) -> Rows:
 
 
 def _compared(column: Column, value: Any) -> Any:
-    """Numbers are equal as numbers; of other types the storage value is what was given."""
+    """Numbers are equal as numbers, and of an enum type labels are given; of other types the
+    storage value is what was given."""
+    if column.type.enum is not None:
+        return from_storage(column.type, value)
     return decimal_of(value) if column.type.name == "numeric" and value is not None else value
 
 

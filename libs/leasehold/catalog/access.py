@@ -1,5 +1,5 @@
 """Access: the roles of a database, who owns each object, and who may do what with it; and the
-views, by which a role gives others a part of what it may read itself.
+views, by which a role gives others a part of what it may read itself, and the enum types.
 
 Part of the catalog, and like all of it changed by catalog writes of the log alone. What nobody has
 said anything about has PostgreSQL's defaults: the first role owns it, and may do all with it.
@@ -38,11 +38,13 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.records.log import (
     AccessWrite,
     CommentWrite,
+    EnumWrite,
     MembershipWrite,
     RoleOrAccessWrite,
     RoleWrite,
     ViewWrite,
 )
+from leasehold.values.enums import KEPT, Enumeration
 
 DATABASE: Final = 0
 """The object id of the database."""
@@ -83,8 +85,8 @@ def kind_of(object_id: int, element_id: int = 0) -> ObjectKind:
 class Access:
     """Roles, owners and lists of a database. Unchangeable; `with_…` give another one.
 
-    `objects`: what is recorded, by object and element id; `views`: by id; `comments`: as in
-    CommentWrite. `next_role_id`: above those of all roles that there ever were.
+    `objects`: what is recorded, by object and element id; `views`, `enums`: by id; `comments`: as
+    in CommentWrite. `next_role_id`: above those of all roles that there ever were.
     """
 
     def __init__(
@@ -94,7 +96,10 @@ class Access:
         next_role_id: int = 0,
         views: Mapping[int, View] | None = None,
         comments: Mapping[tuple[int, int], str] | None = None,
+        enums: Mapping[int, Enumeration] | None = None,
     ) -> None:
+        self.enums: Mapping[int, Enumeration] = {} if enums is None else enums
+        self.enums_by_name = {enum.name: enum for enum in self.enums.values()}
         self.comments: Mapping[tuple[int, int], str] = {} if comments is None else comments
         self.views: Mapping[int, View] = {} if views is None else views
         self.views_by_name = {view.name: view for view in self.views.values()}
@@ -108,6 +113,13 @@ class Access:
                 self._columns.setdefault(object_id, []).append(element_id)
 
     # ------------------------------------------------------------ questions
+
+    def find_named(self, name: str) -> View | Enumeration | None:
+        """Return the view or the enum type of a name; that of a type is also what kept texts call
+        it."""
+        if name.startswith(KEPT) and name[len(KEPT) :].isdecimal():
+            return self.enums.get(int(name[len(KEPT) :]))
+        return self.views_by_name.get(name) or self.enums_by_name.get(name)
 
     def owner_of(self, object_id: int) -> int:
         """Return the role that owns a table, a sequence or the database."""
@@ -210,6 +222,7 @@ class Access:
         objects: Mapping[tuple[int, int], ObjectAccess] | None = None,
         views: Mapping[int, View] | None = None,
         comments: Mapping[tuple[int, int], str] | None = None,
+        enums: Mapping[int, Enumeration] | None = None,
     ) -> Access:
         """Return this with what is given in the place of its own."""
         return Access(
@@ -218,6 +231,7 @@ class Access:
             self.next_role_id,
             self.views if views is None else views,
             self.comments if comments is None else comments,
+            self.enums if enums is None else enums,
         )
 
     def with_roles(self, roles: Roles) -> Access:
@@ -281,6 +295,15 @@ class Access:
         views = {number: view for number, view in self.views.items() if number != view_id}
         return self._with(views=views).without_object(view_id)
 
+    def with_enum(self, enum: Enumeration) -> Access:
+        """Return this with an enum type, at first or anew."""
+        return self._with(enums={**self.enums, enum.type_id: enum})
+
+    def without_enum(self, type_id: int) -> Access:
+        """Return this without an enum type, and all that is recorded of it."""
+        enums = {number: enum for number, enum in self.enums.items() if number != type_id}
+        return self._with(enums=enums).without_object(type_id)
+
     def with_comment(self, object_id: int, element_id: int, text: str | None) -> Access:
         """Return this with another comment on an object, or none."""
         comments = {**self.comments, (object_id, element_id): text}
@@ -302,6 +325,7 @@ class Access:
         objects: dict[tuple[int, int], ObjectAccess] = {}
         views: dict[int, View] = {}
         comments: dict[tuple[int, int], str] = {}
+        enums: dict[int, Enumeration] = {}
         for write in writes:
             if isinstance(write, RoleWrite):
                 roles[write.role_id] = _role(write)
@@ -311,6 +335,8 @@ class Access:
                     objects[write.object_id, write.element_id] = found
             elif isinstance(write, ViewWrite):
                 views[write.view_id] = _view(write)
+            elif isinstance(write, EnumWrite):
+                enums[write.type_id] = _enum(write)
             elif isinstance(write, CommentWrite):
                 assert write.text is not None, "only what is said is stored"
                 comments[write.object_id, write.element_id] = write.text
@@ -318,9 +344,8 @@ class Access:
                 del memberships[write.role_id, write.member_id]
             else:
                 memberships[write.role_id, write.member_id] = _membership(write)
-        return cls(
-            Roles(roles.values(), memberships.values()), objects, next_role_id, views, comments
-        )
+        known = Roles(roles.values(), memberships.values())
+        return cls(known, objects, next_role_id, views, comments, enums)
 
     def applied(self, write: RoleOrAccessWrite) -> Access:
         """Return this after a catalog write. Raises LogStopped for what a newer release wrote."""
@@ -339,16 +364,28 @@ class Access:
                 return self.without_view(view_id)
             case ViewWrite():
                 return self.with_view(_view(write))
+            case EnumWrite(type_id, None):
+                return self.without_enum(type_id)
+            case EnumWrite():
+                return self.with_enum(_enum(write))
             case CommentWrite():
                 return self.with_comment(*write)
 
     def writes_since(self, before: Access) -> tuple[RoleOrAccessWrite, ...]:
         """Return the catalog writes that make this of `before`."""
-        gone = before.views.keys() - self.views.keys()
+        gone_views = before.views.keys() - self.views.keys()
+        gone_enums = before.enums.keys() - self.enums.keys()
+        gone = gone_views | gone_enums
         return (
             *_role_writes(before.roles.by_id, self.roles.by_id),
             *_membership_writes(before, self),
-            *(ViewWrite(view_id, None) for view_id in sorted(gone)),
+            *(ViewWrite(view_id, None) for view_id in sorted(gone_views)),
+            *(EnumWrite(type_id, None) for type_id in sorted(gone_enums)),
+            *(
+                EnumWrite(type_id, enum.to_wire())
+                for type_id, enum in sorted(self.enums.items())
+                if before.enums.get(type_id) != enum
+            ),
             *(
                 ViewWrite(view_id, view.to_wire())
                 for view_id, view in sorted(self.views.items())
@@ -385,6 +422,10 @@ def _membership(write: MembershipWrite) -> Membership:
 
 def _view(write: ViewWrite) -> View:
     return as_written(write.body, partial(View.from_wire, write.view_id), "view")
+
+
+def _enum(write: EnumWrite) -> Enumeration:
+    return as_written(write.body, Enumeration.from_wire, "enum type")
 
 
 def _object(write: AccessWrite) -> ObjectAccess:

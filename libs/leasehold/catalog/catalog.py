@@ -29,6 +29,7 @@ from leasehold.model.records.log import (
     ChunkDecided,
     CommentWrite,
     DescriptorWrite,
+    EnumWrite,
     FindingsDecided,
     JobForgotten,
     JobWrite,
@@ -156,7 +157,14 @@ class Catalog:
             case JobForgotten(job_id=job_id):
                 del self.jobs[job_id]
                 self.running.pop(job_id, None)
-            case RoleWrite() | MembershipWrite() | AccessWrite() | ViewWrite() | CommentWrite():
+            case (
+                RoleWrite()
+                | MembershipWrite()
+                | AccessWrite()
+                | ViewWrite()
+                | CommentWrite()
+                | EnumWrite()
+            ):
                 self.access = self.access.applied(write)
             case TableTruncated():
                 pass  # rows, which a catalog knows nothing of

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import EXPRESSION, Check, Column, ForeignKey, Index, OnChange
-from leasehold.values.declared import BY_NAME, DECLARED, NUMBERS, VARIABLE, Modifier
+from leasehold.values.declared import BY_NAME, DECLARED, ENUM, NUMBERS, VARIABLE, Modifier
 from leasehold.values.oids import WireType, oid_of, size_of, type_of_oid
 from leasehold.values.text_io import to_text
 from leasehold.values.types import TIMED, Type, element_of
@@ -21,7 +21,8 @@ PG_NAMES: Final[Mapping[str, str]] = {each.name: each.pg_name for each in DECLAR
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_$]*")
 _ALONE: Final = re.compile(
     r"""-?[0-9.]+ | case\ .*\ end
-    | (?:'(?:[^']|'')*' | [\w$]+ | "[^"]+" | \w+\([^()]*\)) (?:::[\w ]+(?:\([0-9, ]+\))?)?""",
+    | (?:'(?:[^']|'')*' | [\w$]+ | "[^"]+" | \w+\([^()]*\))
+      (?:::(?:[\w ]+|"[^"]+")(?:\([0-9, ]+\))?)?""",
     re.VERBOSE | re.DOTALL,
 )
 """A constant, a column, a call, any of them with a cast; CASE."""
@@ -77,7 +78,8 @@ def type_name(kind: WireType) -> str:
     """Return typname of a type, _int4 of an array."""
     element = element_of(kind)
     name = (element or kind).name
-    return f"{'_' if element else ''}{PG_NAMES.get(name, name)}"
+    called = PG_NAMES.get(name, name) if kind.enum is None else kind.enum.name
+    return f"{'_' if element else ''}{called}"
 
 
 def is_type(oid: int) -> bool:
@@ -92,6 +94,8 @@ def storage_of(kind: WireType) -> str:
 
 
 def alignment_of(kind: WireType) -> str:
+    if kind.enum is not None:
+        return ENUM.alignment
     if kind.name in BY_NAME:
         return BY_NAME[kind.name].alignment
     element = BY_NAME[kind.name.removesuffix("[]")]
@@ -100,6 +104,8 @@ def alignment_of(kind: WireType) -> str:
 
 def type_text(kind: WireType) -> str:
     """Return a type without a modifier."""
+    if kind.enum is not None:
+        return str(kind)
     return str(format_type(oid_of(kind), None))
 
 

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from leasehold.model.ids import COLUMN_TYPES
-from leasehold.values.declared import DECLARED
+from leasehold.values.declared import DECLARED, ENUM
 
 ARRAY: Final = "[]"
 _NEWER: Final = {
     ARRAY: COLUMN_TYPES,
+    ENUM.name: ENUM.known_by,
     **{
         name: each.known_by
         for each in DECLARED
@@ -32,7 +33,19 @@ _CAST: Final = re.compile(
 _NOT_IN_WORDS: Final = re.compile(r"[^a-z0-9_]")
 _LOOKED_AT: Final = 40  # characters before a quote: more than any type's name and its digits
 _NO_EXPRESSIONS: Final = frozenset(
-    {"sql", "table", "name", "alias", "subject", "error", "verdict", "default", "missing", "kind"}
+    {
+        "sql",
+        "table",
+        "name",
+        "alias",
+        "subject",
+        "error",
+        "verdict",
+        "default",
+        "missing",
+        "kind",
+        "enum",
+    }
 )
 """Names of what is text of a user's own, or of people's, in the bodies of tables and jobs."""
 

@@ -44,6 +44,9 @@ _TYPES: Final[Mapping[str, Any]] = {
     "jsonb": "string",
     # As text: Avro has no 24:00:00, no time with an offset, and no months beside days.
     **dict.fromkeys(("time", "timetz", "interval", "json", "inet", "cidr"), "string"),
+    # Its label, which may be no name of Avro's, and of which there may be more later: a reader with
+    # an enum of before could not read those.
+    "enum": "string",
 }
 _AS_TEXT: Final = (time, IPv4Address, IPv4Network, IPv6Address, IPv6Network)
 _DECIMALS_MAX: Final = 38
@@ -225,7 +228,7 @@ def _default(kind: Type, value: Any) -> Any:
     match kind.name:
         case "numeric":
             return _numeric_default(kind, value)
-        case "char" | "time" | "timetz" | "interval" | "inet" | "cidr":
+        case "char" | "time" | "timetz" | "interval" | "inet" | "cidr" | "enum":
             return to_json(kind, value)
         case "boolean":
             return bool(value)

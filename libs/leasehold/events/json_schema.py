@@ -61,8 +61,7 @@ def json_schema(descriptor: Descriptor) -> dict[str, Any]:
 def _property(column: Column) -> dict[str, Any]:
     form = _form(column.type)
     if column.nullable:
-        plain = form["type"]
-        form["type"] = [*([plain] if isinstance(plain, str) else plain), "null"]
+        form = _or_null(form)
     form["description"] = column_words(column)
     if column.default is not None:
         form["default"] = to_json(column.type, column.default)
@@ -71,16 +70,21 @@ def _property(column: Column) -> dict[str, Any]:
     return form
 
 
+def _or_null(form: dict[str, Any]) -> dict[str, Any]:
+    plain = form["type"]
+    made = {**form, "type": [*([plain] if isinstance(plain, str) else plain), "null"]}
+    return {**made, "enum": [*form["enum"], None]} if "enum" in form else made
+
+
 def _form(kind: Type) -> dict[str, Any]:
     if kind.name in INTEGER_BITS:
         limit = 1 << INTEGER_BITS[kind.name] - 1
         return {"type": "integer", "minimum": -limit, "maximum": limit - 1}
     element = element_of(kind)
     if element is not None:
-        item = _form(element)
-        plain = item["type"]
-        item["type"] = [*([plain] if isinstance(plain, str) else plain), "null"]
-        return {"type": "array", "items": item}
+        return {"type": "array", "items": _or_null(_form(element))}
+    if kind.enum is not None:
+        return {"type": "string", "enum": [label.text for label in kind.enum.labels]}
     form = dict(_FORMS[kind.name])
     if kind.length is not None and kind.name not in TIMED:
         form["maxLength"] = kind.length

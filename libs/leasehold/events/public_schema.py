@@ -19,6 +19,7 @@ from typing import Any, Final
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import Kind
 from leasehold.catalog.element_forms import derived_from_wire, derived_to_wire
+from leasehold.catalog.enum_types import as_called, enums_of
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
 from leasehold.events.public_missing import read_missing, read_value, tell_missing, tell_value
@@ -78,7 +79,7 @@ def encode_event(event: VersionEvent) -> bytes:
         left_out.append("long texts")
     assert _size(parts) <= EVENT_BYTES_MAX, "1,000 columns of bounded names and texts fit"
     for name, derive in _DERIVED.items():
-        part = _parts({name: derive(event, descriptor)})
+        part = _parts({name: derive(event, _shown(descriptor))})
         if _size(parts) + _size(part) > EVENT_BYTES_MAX:
             part = _parts({name: None})
             left_out.append(name)
@@ -104,7 +105,7 @@ def _told(event: VersionEvent, descriptor: Descriptor) -> dict[str, Any]:
 
 
 _DERIVED: Final[Mapping[str, Callable[[VersionEvent, Descriptor], dict[str, Any]]]] = {
-    "diff": lambda event, after: public_diff(event.version - 1, diff(before_event(event), after)),
+    "diff": lambda event, after: public_diff(event.version - 1, diff(_before(event), after)),
     "avro": lambda _event, after: avro_schema(after),
     "json_schema": lambda _event, after: json_schema(after),
 }
@@ -133,6 +134,16 @@ def public_diff(version: int, changes: Sequence[ElementChange]) -> dict[str, Any
     }
 
 
+def _shown(descriptor: Descriptor) -> Descriptor:
+    """Return a table as people read it, with the names of enum types for their numbers."""
+    return as_called(descriptor, enums_of(descriptor))
+
+
+def _before(event: VersionEvent) -> Descriptor | None:
+    before = before_event(event)
+    return None if before is None else _shown(before)
+
+
 def before_event(event: VersionEvent) -> Descriptor | None:
     """Return the version before, from the edits that led away from it; None for the first."""
     if event.version == 1:
@@ -155,10 +166,10 @@ def before_event(event: VersionEvent) -> Descriptor | None:
 
 
 def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    elements = []
+    elements, shown = [], _shown(descriptor)
     for kind, position in _PLACES.items():
         for wire in sorted(body.get(position, ()), key=_place_of):
-            element = descriptor.element(wire["id"])
+            element = shown.element(wire["id"])
             assert element is not None, wire
             told = {"id": wire["id"], "kind": kind.value, **wire}
             if kind is Kind.COLUMN:
@@ -171,7 +182,7 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
                     # Its text is told once, by a name that people look for.
                     told["generated"] = column.derived.expression
                     told["derived"] = derived_to_wire(column.derived._replace(expression=""))
-            told["definition"] = element_words(descriptor, element)
+            told["definition"] = element_words(shown, element)
             elements.append(told)
     return elements
 

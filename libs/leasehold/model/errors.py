@@ -240,6 +240,13 @@ class DuplicateObject(Refused, sqlstate="42P07"): ...
 class DuplicateConstraint(DuplicateObject, sqlstate="42710"): ...
 
 
+class DuplicateType(DuplicateObject, sqlstate="42710"):
+    """A type, or a label of one, is there already."""
+
+
+class InvalidName(Refused, sqlstate="42602"): ...
+
+
 class DuplicateColumn(Refused, sqlstate="42701"): ...
 
 

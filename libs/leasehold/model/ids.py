@@ -31,7 +31,10 @@ a node of an earlier release would not read such a table."""
 VIEWS: Final = 6
 """What a process has to know before a master makes a view or keeps a comment: their records in the
 log."""
-KNOWN: Final = VIEWS
+ENUMS: Final = 7
+"""What a process has to know before a master makes an enum type: its record in the log, and columns
+whose values are places of labels."""
+KNOWN: Final = ENUMS
 """The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1
@@ -39,6 +42,14 @@ _RANDOM_BITS: Final = (1 << 62) - 1
 
 SEQUENCES_FROM: Final = 1 << 30
 """Ids of sequences, among those of tables: who reads the log knows them without a catalog."""
+
+
+ENUMS_FROM: Final = 1 << 28
+"""Ids of enum types, among those of tables."""
+
+
+def is_enum_id(table_id: int) -> bool:
+    return ENUMS_FROM <= table_id < 2 * ENUMS_FROM
 
 
 def is_sequence_id(table_id: int) -> bool:

@@ -25,8 +25,8 @@ def query(
     plans: Plans, snapshot: SqliteSnapshot, text: str, parameters: Sequence[Any], limits: Limits
 ) -> tuple[Prepared, Rows]:
     """Run a query on a snapshot, and return its plan, one of `plans`, and its rows."""
-    views = snapshot.access.views_by_name
-    prepared = plans.get(text, snapshot.newest, find_view=views.get)
+    find = snapshot.access.find_named
+    prepared = plans.get(text, snapshot.newest, find_named=find)
     if prepared.write is not None and not prepared.explain:
         raise FeatureNotSupported(
             f"{prepared.tag} writes: run it in a transaction, by `execute` of what `transact`"

@@ -24,6 +24,7 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import StoredCatalog
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.schema_change.plan.answers import Told, read_all_told
+from leasehold.schema_change.plan.enums import enum_names
 from leasehold.schema_change.plan.joined_jobs import find_demanded
 from leasehold.schema_change.plan.results import refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
@@ -39,6 +40,7 @@ from leasehold.sql.syntax.statements import (
     Change,
     Comment,
     DropTable,
+    EnumStatement,
     Explain,
     RestartIdentity,
     RestartSequence,
@@ -76,7 +78,8 @@ class BlockSchema:
     there and are changed, by id. `demanded`: columns that no row may lack when the
     block is committed, (table id, element id). `origins`: the statement that changes an element
     first, by both. `altered`: the table that was there which each of the texts changes, 0 = it does
-    something else, or `_DROPS`."""
+    something else, or `_DROPS`. `twice`: the places of those that go out with the rows, and before
+    them with the job, whose columns rest on them: what is said of types."""
 
     texts: tuple[str, ...] = ()
     script: StatementBatch | None = None
@@ -87,6 +90,7 @@ class BlockSchema:
     demanded: frozenset[tuple[int, int]] = frozenset()
     origins: Mapping[tuple[int, int], str] = field(default_factory=dict)
     altered: tuple[int, ...] = ()
+    twice: frozenset[int] = frozenset()
 
     @property
     def made(self) -> Mapping[str, Descriptor]:
@@ -116,7 +120,7 @@ class BlockSchema:
     def request_texts(self, *, late: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the statements that go out with the rows, or those of the job that is held, and
         their zones."""
-        places = [n for n in range(len(self.texts)) if (n in self.late) == late]
+        places = [n for n in range(len(self.texts)) if (n in self.late) == late or n in self.twice]
         zones = tuple(self.zones[n] for n in places) if self.zones else ()
         return tuple(self.texts[n] for n in places), zones
 
@@ -176,10 +180,12 @@ class BlockSchema:
             script = self.script.copy()
         script.written = frozenset(written)
         texts, drops, late = [*self.texts], [], set(self.late)
+        twice = set(self.twice)
         altered, forgotten = [*self.altered], set[int]()
         notices: list[Told] = []
         zone = zone_at(context).key
-        said = parse_statements(text, () if zone == UTC.key else (zone,))
+        zones_said = () if zone == UTC.key else (zone,)
+        said = parse_statements(text, zones_said, enum_names(script.catalog))
         for statement, sql in said:
             assert not isinstance(statement, Explain), "that changes nothing"
             planned = {*script.plans}
@@ -193,8 +199,11 @@ class BlockSchema:
                 forgotten |= planned - script.plans.keys()
             elif answer.keys() != {"notice"}:
                 late |= {len(texts)} if _is_late(statement) else set()
+                of_type = isinstance(statement, EnumStatement)
+                twice |= {len(texts)} if of_type else set()
                 texts.append(sql)
-                altered.append(_find_altered(script, answer, planned - script.plans.keys()))
+                ended = planned - script.plans.keys()
+                altered.append(0 if of_type else _find_altered(script, answer, ended))
         if drops:
             names = [quoted(each.name) for each in drops]
             cascades = drops[0].cascade
@@ -217,6 +226,7 @@ class BlockSchema:
         # ⚠ What has come to nothing is not said to the master: it has no job to be a part of.
         kept_places = [n for n, t in enumerate(altered) if t in (0, _DROPS) or t in script.plans]
         late = {new for new, n in enumerate(kept_places) if n in late}
+        twice = {new for new, n in enumerate(kept_places) if n in twice}
         texts = [texts[n] for n in kept_places]
         altered = [altered[n] for n in kept_places]
         zones = tuple(zones[n] for n in kept_places) if zones else ()
@@ -227,7 +237,8 @@ class BlockSchema:
         changed = [(t, p.name[1]) for t, plan in script.plans.items() for p in plan.paths]
         origins = {place: self.origins.get(place, text) for place in changed}
         kept = (tuple(texts), script, count, zones, frozenset(late))
-        return BlockSchema(*kept, shown, demanded, origins, tuple(altered)), notices
+        made = BlockSchema(*kept, shown, demanded, origins, tuple(altered), frozenset(twice))
+        return made, notices
 
 
 def _gives_names_anew(script: StatementBatch) -> bool:

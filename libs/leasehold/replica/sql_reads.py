@@ -12,12 +12,11 @@ from leasehold.adapters.sqlite.as_of import SqlitePast
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.view import View
 from leasehold.model.keys import Key
 from leasehold.model.records.requests import ReadRange
 from leasehold.replica.reads import Reads
 from leasehold.replica.replay_log import Types
-from leasehold.sql.binding.views import FindView
+from leasehold.sql.binding.views import FindNamed, Named
 from leasehold.sql.planning.plan import HasChanged, Lookup, Prepared
 from leasehold.sql.planning.reads import Read
 from leasehold.transaction.read_set import PRIMARY, ReadsSoFar
@@ -43,7 +42,7 @@ class Preparing(Protocol):
         has_changed: HasChanged | None = ...,
         zone: ZoneInfo = ...,
         *,
-        find_view: FindView = ...,
+        find_named: FindNamed = ...,
     ) -> Prepared: ...
 
 
@@ -64,22 +63,22 @@ def planned(
     `access`: who may do what and which views there are, as the transaction has it by now, None: as
     the snapshot has it. Raises what `prepare` and `Reads.snapshot` raise."""
 
-    def of_now(name: str) -> View | None:
+    def of_now(name: str) -> Named | None:
         known = access()
         if known is None:
             with _seen(reads) as newest:
                 known = newest.access
-        return known.views_by_name.get(name)
+        return known.find_named(name)
 
     if pin is not None and reads.snapshot_lsn is None:
-        plan = plan_of(text, pin, types, own, None, zone, find_view=of_now)
+        plan = plan_of(text, pin, types, own, None, zone, find_named=of_now)
         return _seen(reads), plan
     seen = _seen(reads)
     changed = seen.has_changed if isinstance(seen, SqlitePast) else None
     try:
         lookup = pin or seen.newest
-        views = (access() or seen.access).views_by_name
-        return seen, plan_of(text, lookup, types, own, changed, zone, find_view=views.get)
+        find = (access() or seen.access).find_named
+        return seen, plan_of(text, lookup, types, own, changed, zone, find_named=find)
     except BaseException:
         seen.close()
         raise

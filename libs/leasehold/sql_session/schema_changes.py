@@ -45,6 +45,7 @@ from leasehold.sql.syntax.statements import (
     DropIndex,
     DropSequence,
     DropTable,
+    EnumStatement,
     Explain,
     MakeBuiltIn,
     OwnSequence,
@@ -94,7 +95,7 @@ def tag_of(statement: SchemaStatement) -> str:
     if statement.explains:
         return "EXPLAIN"
     change = statement.change
-    if isinstance(change, RoleStatement | DropAbsent | ViewStatement):
+    if isinstance(change, RoleStatement | DropAbsent | ViewStatement | EnumStatement):
         return change.tag
     if isinstance(change, MakeBuiltIn):
         return f"CREATE {change.kind.upper()}"

@@ -232,15 +232,15 @@ class SqlSession:
         plan = prepared.plan
         if plan is not None and (
             any(map(self._state.node.has_newer, plan.tables.values()))
-            or (plan.views and self._has_other_views(plan))
+            or (plan.named and self._has_other_names(plan))
         ):
             self.recheck(prepared)
         portal: Portal = prepared.open(prepared, values)
         return portal
 
-    def _has_other_views(self, plan: Plan) -> bool:
-        views = self._state.node.access.views_by_name
-        return any(views.get(name) != view for name, view in plan.views)
+    def _has_other_names(self, plan: Plan) -> bool:
+        find = self._state.node.access.find_named
+        return any(find(name) != each for name, each in plan.named)
 
     def recheck(self, prepared: PreparedStatement) -> None:
         if isinstance(prepared.statement.meaning, RowStatement):

@@ -53,8 +53,8 @@ class ShortStatements:
         """Return the plan of a statement, if one is made. Raises WouldBlock."""
         with self._snapshot() as snapshot:
             zone = self._state.settings.caller.zone
-            views = snapshot.access.views_by_name
-            return self._state.plan_of(text, snapshot.newest, types, zone=zone, find_view=views.get)
+            find = snapshot.access.find_named
+            return self._state.plan_of(text, snapshot.newest, types, zone=zone, find_named=find)
 
     def rows(
         self, prepared: PreparedStatement, values: Sequence[Any]
@@ -128,8 +128,8 @@ class ShortStatements:
         if known is not None:
             return known
         text, types = prepared.statement.text, prepared.types
-        views = catalog.access.views_by_name
-        plan = self._state.plan_of(text, snapshot.newest, types, zone=zone, find_view=views.get)
+        find = catalog.access.find_named
+        plan = self._state.plan_of(text, snapshot.newest, types, zone=zone, find_named=find)
         is_short = (
             needs_nothing(plan)
             and (plan.write is None or _follows_its_row(plan.write))

@@ -30,19 +30,24 @@ from leasehold.sql.syntax.session_statements import (
     SessionStatement,
 )
 from leasehold.sql.syntax.statements import (
+    AddLabel,
     AlterTable,
     Change,
     Comment,
+    CreateEnum,
     CreateIndex,
     CreateSequence,
     CreateTable,
     CreateView,
+    DropEnum,
     DropIndex,
     DropSequence,
     DropTable,
     DropView,
     Explain,
+    RenameEnum,
     RenameIndex,
+    RenameLabel,
     RenameSequence,
     RenameTable,
     SequenceStatement,
@@ -114,7 +119,13 @@ class SeveralStatements:
         match change:
             case CreateTable() | Truncate() | CreateView() | Comment():
                 return True
-            case DropTable(cascade=cascade) | DropSequence(cascade=cascade):
+            case CreateEnum() | AddLabel() | RenameLabel() | RenameEnum():
+                return True
+            case (
+                DropTable(cascade=cascade)
+                | DropSequence(cascade=cascade)
+                | DropEnum(cascade=cascade)
+            ):
                 return not cascade  # rows behind may rest on it, and it is in force at its commit
         known = (
             AlterTable,

@@ -24,7 +24,7 @@ from leasehold.model.records.requests import Expression
 from leasehold.rows.check_constraints import condition_of
 from leasehold.rows.index_entries import EntryOf, exact_entry
 from leasehold.sql.expressions.expression import arguments, compile_expression
-from leasehold.values.storage import to_storage
+from leasehold.values.storage import fit_stored, to_storage
 
 _Checks: TypeAlias = tuple[tuple[Check, Callable[[Image], bool]], ...]
 _Computed: TypeAlias = tuple[tuple[Index, EntryOf], ...]
@@ -46,7 +46,7 @@ class Binding:
         self._key = tuple((c.name, to_storage(c.type), c) for c in descriptor.key_columns)
         self._to_key = tuple(convert for _, convert, _ in self._key)
         self._narrow_key = tuple(
-            (column, to_storage(column.written_type))
+            (column, fit_stored(column.written_type))
             for column in descriptor.key_columns
             if column.narrow is not None
         )

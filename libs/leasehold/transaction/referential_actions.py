@@ -32,7 +32,7 @@ from leasehold.transaction.locks import covering_locks
 from leasehold.transaction.overlay import Overlay
 from leasehold.transaction.referenced_changes import Identity, Loss, ReferencedChanges
 from leasehold.transaction.uniqueness import HolderReader
-from leasehold.values.storage import to_storage
+from leasehold.values.storage import fit_stored
 
 ROWS_MAX: Final = 10_000
 """That actions change in one request: as many as a transaction may write itself. A record of the
@@ -279,6 +279,6 @@ def _brought(theirs: Column, own: Column, value: Any) -> Any:
     if theirs.type == own.written_type or value is None:
         return value
     try:
-        return to_storage(own.written_type)(value)
+        return fit_stored(own.written_type)(value)
     except Refused as error:
         raise type(error)(f"column {own.name!r}: {error.message}", column=own.name) from error

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from leasehold.model.errors import FeatureNotSupported
 from leasehold.transfer.source_tables import SourceColumn
 from leasehold.values.storage import to_json
 from leasehold.values.text_io import from_text
-from leasehold.values.types import parse_type
+from leasehold.values.types import Type, array_of, parse_type
 
 
 class OtherType(NamedTuple):
@@ -51,6 +52,9 @@ def find_reader(type_name: str) -> Callable[[str], Any] | None:
     """Return what makes a change request's value of PostgreSQL's text form; None: the text is one
     already."""
     if type_name.endswith("[]"):
-        kind = parse_type(type_name)
+        try:
+            kind = parse_type(type_name)
+        except FeatureNotSupported:  # of an enum type, whose values are texts
+            kind = array_of(Type("text"))
         return lambda text: to_json(kind, from_text(kind, text))
     return _READERS.get(type_name)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import Refused
+from leasehold.schema_change.plan.enums import enum_names
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
@@ -124,7 +125,7 @@ class _Trial:
         """Plan a text behind those that were taken. Raises Refused, and takes nothing of it
         then."""
         ahead = self.batch.copy()
-        for statement, sql in parse_statements(text):
+        for statement, sql in parse_statements(text, enums=enum_names(ahead.catalog)):
             assert not isinstance(statement, Explain), "it was put together here"
             ahead.take(statement, sql, b"", _CONTEXT, lambda _: -1)
         self.batch = ahead
@@ -153,6 +154,7 @@ class _Planner:
         self._trial = _Trial()
         self._findings: list[Finding] = []
         self._types: dict[str, str | None] = {}
+        self._enums: dict[str, str] = {}
 
     def plan(self) -> Plan:
         tables = [table for table in self._schema.tables if self._wanted(table.name)]
@@ -217,6 +219,7 @@ class _Planner:
         if table.name.startswith(OWN_PREFIX):
             self._find(Kind.REFUSED, where, f"names that begin with {OWN_PREFIX} are taken here")
             return None
+        enums = list(self._make_enums(table))
         columns = [self._plan_column(table, column) for column in table.columns]
         if None in columns:
             return None
@@ -232,7 +235,7 @@ class _Planner:
         if why:
             self._find(Kind.REFUSED, where, why)
             return None
-        before = [*made.get(table.name, ()), create]
+        before = [*enums, *made.get(table.name, ()), create]
         before += self._owners(table, sequences)
         before += self._checks(table, planned)
         computed = {its.name for its in planned if self._is_computed(its.name)}
@@ -255,6 +258,18 @@ class _Planner:
             self._follow_refusal(table, planned),
         )
 
+    def _make_enums(self, table: SourceTable) -> Iterator[str]:
+        """Yield what makes the enum types of a table's columns that no table before has."""
+        for column in table.columns:
+            name = column.type.removesuffix("[]")
+            if not column.labels or name in self._enums:
+                continue
+            text = f"CREATE TYPE {name} AS ENUM ({', '.join(map(quote_text, column.labels))})"
+            # What refuses it will refuse the column, which may become text then.
+            self._enums[name] = "" if self._trial.refusal(text) else text
+            if self._enums[name]:
+                yield text
+
     def _plan_column(self, table: SourceTable, column: SourceColumn) -> PlannedColumn | None:
         read = quote_name(column.name)
         if self._type_refusal(column.type) is None:
@@ -274,7 +289,11 @@ class _Planner:
     def _type_refusal(self, name: str) -> str | None:
         if name not in self._types:
             try:
-                _Trial().take(f"CREATE TABLE t (c {name})")
+                trial = _Trial()
+                made = self._enums.get(name.removesuffix("[]"))
+                if made:
+                    trial.take(made)
+                trial.take(f"CREATE TABLE t (c {name})")
             except Refused as error:
                 self._types[name] = error.message.removeprefix("column 'c': ")
             else:

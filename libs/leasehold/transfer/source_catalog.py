@@ -41,9 +41,10 @@ ORDER BY c.relname
 _COLUMNS: Final = f"""
 SELECT a.attrelid::bigint, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
        pg_get_expr(d.adbin, d.adrelid), a.attidentity::text, a.attgenerated::text,
-       ARRAY(SELECT e.enumlabel::text FROM pg_enum e WHERE e.enumtypid = a.atttypid
-             ORDER BY e.enumsortorder)
+       ARRAY(SELECT e.enumlabel::text FROM pg_enum e
+             WHERE e.enumtypid IN (a.atttypid, t.typelem) ORDER BY e.enumsortorder)
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE {_OWN} AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attrelid, a.attnum

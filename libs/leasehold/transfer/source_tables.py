@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 
 class SourceColumn(NamedTuple):
-    """A column. `type` as format_type writes it; `labels`: of an enum; `identity`: "", "a" (ALWAYS)
+    """A column. `type` as format_type writes it; `labels`: of an enum type, or of that of an
+    array's elements; `identity`: "", "a" (ALWAYS)
     or "d" (BY DEFAULT); `generated`: its expression is stored."""
 
     name: str

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from leasehold.model.ids import COLUMN_TYPES
+from leasehold.model.ids import COLUMN_TYPES, ENUMS
 
 VARIABLE: Final = -1
 """Size of a type whose values have no fixed size."""
@@ -254,11 +254,18 @@ DECLARED: Final[tuple[Declared, ...]] = (
     Declared("record", 2249, 2287, VARIABLE, "P", Compared.NEVER, column=False),
 )
 BY_NAME: Final = {declared.name: declared for declared in DECLARED}
+ENUM: Final = Declared(
+    *("enum", 3500, 0, 4, "E", Compared.AS_STORED, "i", "anyenum"),
+    operators="enum_ops",
+    known_by=ENUMS,
+)
+"""What is said of all types that CREATE TYPE makes. They have names, numbers and labels of their
+own (`enums.py`); the number here is that of PostgreSQL's anyenum, which no value is of."""
 
 
 def names_where(holds: Callable[[Declared], Any]) -> frozenset[str]:
     """Return the names of the types for which `holds` is true."""
-    return frozenset(declared.name for declared in DECLARED if holds(declared))
+    return frozenset(declared.name for declared in (*DECLARED, ENUM) if holds(declared))
 
 
 def names_compared(how: Compared) -> frozenset[str]:

@@ -3,7 +3,8 @@
 Storage values are what SQLite orders as PostgreSQL would order the type: int for integers, booleans
 (0/1), dates (days since 1970-01-01), timestamps (microseconds since 1970-01-01, UTC); float for
 double precision, but for NaN, which is the text NaN there (`doubles.py`); str for text, varchar,
-char (without trailing blanks) and uuid (lower-case canonical); bytes for bytea. numeric, jsonb,
+char (without trailing blanks) and uuid (lower-case canonical); bytes for bytea; int for an enum,
+the place of its label (`enums.py`). numeric, jsonb,
 interval and arrays are text of their own form (`numeric.py`, `jsonb.py`, `interval.py`,
 `arrays.py`): what a client sees of them is made at the edge.
 """
@@ -14,7 +15,7 @@ import math
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -37,6 +38,7 @@ from leasehold.values import (
     numeric,
     times,
 )
+from leasehold.values.enums import to_place
 from leasehold.values.singles import fewest_digits, single_of, single_of_exact
 from leasehold.values.time_text import time_of_text, zoned_time_of_text
 from leasehold.values.types import INTEGER_BITS, TEXT_BYTES_MAX, Type, element_of
@@ -73,6 +75,8 @@ def _converter(kind: Type) -> Converter:
     element = element_of(kind)
     if element is not None:
         return _array(kind, element)
+    if kind.enum is not None:
+        return partial(to_place, kind.enum)
     simple: dict[str, Converter] = {
         "double precision": _double,
         "real": _real,
@@ -362,10 +366,36 @@ def from_storage(kind: Type, value: Any) -> Any:
             return times.python_of_zoned(value)
         case "uuid":
             return UUID(value)
+        case "enum":
+            return label_of(kind, value)
     element = element_of(kind)
     if element is not None:
         return [from_storage(element, item) for item in arrays.elements_of(value)]
     return value
+
+
+def label_of(kind: Type, value: Any) -> str:
+    """Return the label of a value of an enum type."""
+    assert kind.enum is not None, kind
+    return kind.enum.text_of(value)
+
+
+def fit_stored(kind: Type) -> Converter:
+    """Return a function that brings the storage value of a type like this one (of more values,
+    another length, another version of an enum) to one of this. Raises what `to_storage` raises."""
+    if kind.enum is None:
+        return to_storage(kind)
+    enum = kind.enum
+    if element_of(kind) is None:
+        return lambda value: None if value is None else enum.fitting(value)
+
+    def each(value: Any) -> Any:
+        for place in () if value is None else arrays.elements_of(value):
+            if place is not None:
+                enum.fitting(place)
+        return value
+
+    return each
 
 
 def to_json(kind: Type, value: Any) -> Any:

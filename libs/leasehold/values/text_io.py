@@ -26,7 +26,7 @@ from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.networks import text_of as network_text
 from leasehold.values.numeric import text_of as numeric_text
 from leasehold.values.singles import DIGITS_SURE, shortest_single, single_of, single_of_exact
-from leasehold.values.storage import to_storage
+from leasehold.values.storage import label_of, to_storage
 from leasehold.values.time_text import time_of_text, zoned_time_of_text
 from leasehold.values.time_zone import UTC, local_of, offset_text
 from leasehold.values.times import check_time, round_time, round_zoned, text_of_zoned
@@ -91,6 +91,8 @@ def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
         return round_zoned(zoned_time_of_text(text, zone), kind.length)
     if name == "uuid":
         return _uuid(kind, text)
+    if name == "enum":
+        return to_storage(kind)(text)
     element = element_of(kind)
     if element is not None and name in VECTORS:
         parts = text.split(None, ELEMENTS_MAX)  # one too many is refused
@@ -209,6 +211,8 @@ def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
             return text_of_zoned(value)
         case "inet" | "cidr":
             return network_text(value, whole=True)
+        case "enum":
+            return label_of(kind, value)
     element = element_of(kind)
     if element is not None and kind.name in VECTORS:
         return " ".join(map(str, elements_of(value)))

@@ -14,7 +14,8 @@ from leasehold.model.errors import (
     InvalidArgument,
 )
 from leasehold.values import arrays, doubles, interval, jsonb, numeric
-from leasehold.values.declared import DECLARED, Modifier, names_where
+from leasehold.values.declared import DECLARED, ENUM, Modifier, names_where
+from leasehold.values.enums import Enumeration, quoted_name
 from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.numeric import PRECISION_MAX
 
@@ -50,22 +51,43 @@ class Type:
     """The type of a column or an expression. `name` is one of DECLARED, or one of these and
     `[]` for an array of it, whose length and precision are the element's. `length` is for
     varchar(n) and char(n), characters, and for TIMED, digits of a second; `precision` and
-    `scale` only for numeric(p, s), both or neither."""
+    `scale` only for numeric(p, s), both or neither. `enum`: of an enum type, whose name is that of
+    ENUM here, or of an array of one, which it is."""
 
     name: str
     length: int | None = None
     precision: int | None = None
     scale: int | None = None
+    enum: Enumeration | None = None
 
     def __str__(self) -> str:
         element = element_of(self)
         if element is not None and self.name not in VECTORS:
             return f"{element}[]"
+        if self.enum is not None:
+            return quoted_name(self.enum.name)
         if self.length is not None:
             return f"{self.name}({self.length})"
         if self.precision is not None:
             return f"{self.name}({self.precision},{self.scale})"
         return self.name
+
+
+def enum_type(enumeration: Enumeration, *, array: bool = False) -> Type:
+    """Return the type of a column of an enum type, or of an array of it."""
+    return Type(f"{ENUM.name}[]" if array else ENUM.name, enum=enumeration)
+
+
+def plain_type(kind: Type) -> Type:
+    """Return the type without length, precision and scale: what an operator sees."""
+    return Type(kind.name, enum=kind.enum)
+
+
+def is_same_enum(one: Type, other: Type) -> bool:
+    """Say whether two types are not of two different enum types: of none, or versions of one."""
+    if one.enum is None or other.enum is None:
+        return one.enum is other.enum
+    return one.enum.type_id == other.enum.type_id
 
 
 def array_of(element: Type) -> Type:
@@ -86,7 +108,7 @@ def first_subscript(array: Type) -> int:
 
 def is_column_type(name: str) -> bool:
     """Whether a column may have the type: one of KNOWN, or an array of one."""
-    return name.removesuffix("[]") in _KNOWN_NAMES
+    return name.removesuffix("[]") in _KNOWN_NAMES or name.removesuffix("[]") == ENUM.name
 
 
 def parse_type(text: str) -> Type:
@@ -144,21 +166,27 @@ def type_with(name: str, modifiers: Sequence[int]) -> Type:
 
 def type_to_wire(kind: Type) -> dict[str, Any]:
     """Return the fields of a column's wire form; what only numeric has stands there only for
-    numeric."""
+    numeric, and what only an enum type has only for one."""
     fields: dict[str, Any] = {"type": kind.name, "length": kind.length}
     if kind.precision is not None:
         fields |= {"precision": kind.precision, "scale": kind.scale}
+    if kind.enum is not None:
+        fields["enum"] = kind.enum.to_wire()
     return fields
 
 
 def type_from_wire(body: Mapping[str, Any]) -> Type:
-    return Type(body["type"], body["length"], body.get("precision"), body.get("scale"))
+    said = body.get("enum")
+    enum = None if said is None else Enumeration.from_wire(said)
+    return Type(body["type"], body["length"], body.get("precision"), body.get("scale"), enum)
 
 
 def holds_all_of(wide: Type, kind: Type) -> bool:
     """Whether every value of a type is one of the type `wide`, in the same storage form, and shown
     alike; and what the narrower one can't hold is refused by it. ⚠ A timestamp is rounded, so a
     writer who knows the wider type would be told another value than is kept."""
+    if kind.enum is not None and wide.enum is not None:
+        return wide.name == kind.name and wide.enum.holds_all_of(kind.enum)
     if kind.name in INTEGER_BITS and wide.name in INTEGER_BITS:
         return INTEGER_BITS[kind.name] <= INTEGER_BITS[wide.name]
     if kind.name in _TEXTS and wide.name in _TEXTS:

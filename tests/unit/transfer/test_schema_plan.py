@@ -110,8 +110,21 @@ def test_a_type_that_is_not_known_becomes_one_that_holds_its_values(
     assert plan.tables[0].columns[0][:3] == ("c", becomes, read)
 
 
-def test_labels_of_an_enum_become_a_check() -> None:
-    plan = planned(SourceTable("t", [SourceColumn("c", "mood", False, labels=("a", "it's"))]))
+def test_enum_types_are_made_before_the_first_table_of_them() -> None:
+    mood = SourceColumn("c", "mood", False, "'a'::mood", labels=("a", "it's"))
+    many = SourceColumn("d", "mood[]", False, labels=("a", "it's"))
+    plan = planned(SourceTable("t", [mood, many]), SourceTable("u", [mood]))
+    assert said(plan) == []
+    first, second = plan.tables
+    assert first.before[0] == "CREATE TYPE mood AS ENUM ('a', 'it''s')"
+    assert [column.type for column in first.columns] == ["mood", "mood[]"]
+    assert not any("CREATE TYPE" in text for text in second.before)
+    assert "DEFAULT 'a'::mood" in second.before[0]
+
+
+def test_labels_of_an_enum_that_can_not_be_made_become_a_check() -> None:
+    long = SourceColumn("c", "money", False, labels=("a", "it's"))
+    plan = planned(SourceTable("t", [long]))
     assert said(plan) == [("changed", "table t, column c")]
     assert "IN ('a', 'it''s')" in plan.tables[0].before[-1]
 

@@ -40,6 +40,7 @@ from leasehold.model.records.log import (
     CommentWrite,
     Decisions,
     DescriptorWrite,
+    EnumWrite,
     FindingsDecided,
     JobForgotten,
     JobWrite,
@@ -97,6 +98,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     71: AccessWrite,
     72: ViewWrite,
     73: CommentWrite,
+    74: EnumWrite,
 }
 """The one registry of tags. A tag is never given to another class, not even after a removal."""
 

@@ -1,4 +1,4 @@
-"""Roles, memberships, lists of privileges and views in a store: the last write of each."""
+"""Roles, memberships, privileges, views and enum types in a store: the last write of each."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from leasehold.catalog.roles import ROLES_FROM
 from leasehold.model.records.log import (
     AccessWrite,
     CommentWrite,
+    EnumWrite,
     MembershipWrite,
     RoleOrAccessWrite,
     RoleWrite,
     ViewWrite,
 )
 
-NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT, VIEW, COMMENT = 0, 1, 2, 3, 4, 5
-"""The kinds of rows. A role or a view stands at (its id, 0), a membership at (role, member), an
-object or column at its ids."""
+NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT, VIEW, COMMENT, ENUM = 0, 1, 2, 3, 4, 5, 6
+"""The kinds of rows. A role, a view or an enum type stands at (its id, 0), a membership at (role,
+member), an object or column at its ids."""
 CHECKSUM_BYTES: Final = 16
 _NOTHING: Final = NOTHING_RECORDED.to_wire()
 _THERE: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'access'"
@@ -55,6 +56,8 @@ def read_access(connection: apsw.Connection) -> tuple[list[RoleOrAccessWrite], i
                 found.append(ViewWrite(first, body))
             case 5:
                 found.append(CommentWrite(first, second, body))
+            case 6:
+                found.append(EnumWrite(first, body))
             case _:
                 found.append(AccessWrite(first, second, body))
     return found, next_role_id
@@ -104,6 +107,11 @@ class StoredAccess:
                 self._forget(view_id)
             case ViewWrite(view_id, body):
                 self._put(VIEW, view_id, 0, body)
+            case EnumWrite(type_id, None):
+                self._execute(_DELETE, (ENUM, type_id, 0))
+                self._forget(type_id)
+            case EnumWrite(type_id, body):
+                self._put(ENUM, type_id, 0, body)
             case CommentWrite(object_id, element_id, None):
                 self._execute(_DELETE, (COMMENT, object_id, element_id))
             case CommentWrite(object_id, element_id, text):

@@ -150,6 +150,10 @@ def _form_of(kind: Type, decimals: Decimals, style: Style) -> ColumnForm:
     found = _FORMS.get(kind.name)
     if found is not None:
         return found
+    if kind.enum is not None:
+        labels = ",".join(label.text for label in kind.enum.labels)
+        schema = {**_named("string", "io.debezium.data.Enum"), "parameters": {"allowed": labels}}
+        return ColumnForm(schema, kind.enum.text_of)
     if kind.name == "numeric":
         return _numeric(kind, decimals, style)
     if kind.name == "char":

@@ -167,6 +167,14 @@ class ViewWrite(NamedTuple):
     body: Any
 
 
+class EnumWrite(NamedTuple):
+    """An enum type as it is from here on. `body` is `Enumeration.to_wire()`; None: it is gone, with
+    its owner. Columns have their version of it in their tables' descriptors."""
+
+    type_id: int
+    body: Any
+
+
 class CommentWrite(NamedTuple):
     """What COMMENT ON says of an object (`element_id` 0), of a column by its place, of an index, or
     (below zero) of a constraint. `text` None: nothing any more."""
@@ -192,7 +200,9 @@ class FindingsDecided(NamedTuple):
     code: str = ""
 
 
-RoleOrAccessWrite: TypeAlias = RoleWrite | MembershipWrite | AccessWrite | ViewWrite | CommentWrite
+RoleOrAccessWrite: TypeAlias = (
+    RoleWrite | MembershipWrite | AccessWrite | ViewWrite | CommentWrite | EnumWrite
+)
 CatalogWrite: TypeAlias = (
     DescriptorWrite
     | JobWrite
@@ -208,6 +218,7 @@ CatalogWrite: TypeAlias = (
     | AccessWrite
     | ViewWrite
     | CommentWrite
+    | EnumWrite
 )
 
 

@@ -192,6 +192,9 @@ _BINARIES: Final[Mapping[str, Decoder]] = {
 
 
 def _binary(kind: Type) -> Decoder:
+    if kind.enum is not None:
+        place_of = kind.enum.place_of
+        return lambda data: place_of(_text(data))
     found = _BINARIES.get(kind.name)
     if found is None:
         raise FeatureNotSupported(f"parameters of type {kind} are taken as text only")

@@ -173,6 +173,8 @@ _BINARIES: Final[Mapping[str, Encoder]] = {
 
 
 def _binary(kind: Type) -> Encoder:
+    if kind.enum is not None:
+        return _prefixed(kind.enum.text_of)
     if kind.name == "char":
         width = kind.length or 0
         return lambda value: _plain(value.ljust(width))

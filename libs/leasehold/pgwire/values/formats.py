@@ -17,6 +17,7 @@ from leasehold.values.oids import (
     UNKNOWN_OID,
     UNSPECIFIED,
     WireType,
+    may_be_made,
     modifier_of,
     oid_of,
     size_of,
@@ -45,7 +46,8 @@ def types_of_oids(oids: Sequence[int]) -> list[WireType | None]:
     types: list[WireType | None] = []
     for number, oid in enumerate(oids, 1):
         kind = type_of_oid(oid)
-        if kind is None and oid not in (UNSPECIFIED, UNKNOWN_OID):
+        # The labels of an enum type are known to the statement alone.
+        if kind is None and oid not in (UNSPECIFIED, UNKNOWN_OID) and not may_be_made(oid):
             raise FeatureNotSupported(
                 f"parameter ${number} is given as the type with oid {oid}, which is not supported",
                 hint="Give it as another type, or leave its type open (oid 0).",

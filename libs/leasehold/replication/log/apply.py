@@ -15,6 +15,7 @@ from leasehold.model.records.log import (
     Commit,
     Decisions,
     DescriptorWrite,
+    EnumWrite,
     FindingsDecided,
     JobForgotten,
     JobWrite,
@@ -83,7 +84,14 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             store.forget_job(job_id)
         case LedgerRun(run_id=run_id):
             store.put_ledger_run(run_id)
-        case RoleWrite() | MembershipWrite() | AccessWrite() | ViewWrite() | CommentWrite():
+        case (
+            RoleWrite()
+            | MembershipWrite()
+            | AccessWrite()
+            | ViewWrite()
+            | CommentWrite()
+            | EnumWrite()
+        ):
             store.put_access(write, catalog.access.next_role_id)
 
 

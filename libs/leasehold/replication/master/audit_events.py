@@ -20,6 +20,7 @@ from leasehold.model.records.log import (
     CatalogWrite,
     Commit,
     DescriptorWrite,
+    EnumWrite,
     JobWrite,
     MembershipWrite,
     Refusal,
@@ -84,6 +85,12 @@ def _event(write: CatalogWrite, catalog: Catalog) -> AuditEvent | None:
             words = "dropped" if body is None else "made"
             subject = name if body is None else str(body["name"])
             return AuditEvent(Audited.SCHEMA, subject=f"view {subject}", words=words)
+        case EnumWrite(type_id, body):
+            enums = catalog.access.enums
+            said = enums[type_id].name if type_id in enums else f"type {type_id}"
+            words = "dropped" if body is None else "altered" if type_id in enums else "made"
+            subject = said if body is None else str(body["name"])
+            return AuditEvent(Audited.SCHEMA, subject=f"type {subject}", words=words)
         case _:
             return None
 

@@ -22,6 +22,7 @@ from leasehold.model.ids import (
     CHANGES_IN_PLACE,
     COLUMN_TYPES,
     COMPUTED_BACKFILLS,
+    ENUMS,
     TRANSACTION_JOBS,
     VIEWS,
 )
@@ -54,6 +55,7 @@ from leasehold.schema_change.job.estimate import measure_pace
 from leasehold.schema_change.job.next_versions import next_descriptors
 from leasehold.schema_change.job.transitions import can_turn_back, release, turn_back
 from leasehold.schema_change.plan.answers import answers_for, join_answers
+from leasehold.schema_change.plan.enums import enum_names
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.joined_alterations import join_alterations
 from leasehold.schema_change.plan.plan import NO_CONTEXT, plan
@@ -62,7 +64,7 @@ from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import find_demanded_columns, find_made_sequences
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
-from leasehold.sql.syntax.statements import CreateSequence, CreateView, Explain
+from leasehold.sql.syntax.statements import CreateEnum, CreateSequence, CreateView, Explain
 
 SEED_BYTES: Final = 16
 
@@ -132,11 +134,13 @@ class SchemaChanges:
         if request.releases:
             return self._release(request, now, actor)
         assert request.sql is not None
-        said = parse_statements(request.sql, request.time_zones)
+        said = parse_statements(request.sql, request.time_zones, enum_names(self._catalog))
         if any(isinstance(each.statement, Explain) for each in said):
             return self._explain(said, request, now)
         if any(isinstance(each.statement, CreateView) for each in said):
             self._check_know_views(now)
+        if any(isinstance(each.statement, CreateEnum) for each in said):
+            self._check_know_enums(now)
         in_place = self.all_know(CHANGES_IN_PLACE, now.mono_ns)
         if request.held and not self.all_know(TRANSACTION_JOBS, now.mono_ns):
             raise FeatureNotSupported(
@@ -171,6 +175,13 @@ class SchemaChanges:
                 hint="Make views when all nodes, replicas and the changefeed are of this release.",
             )
 
+    def _check_know_enums(self, now: Now) -> None:
+        if not self.all_know(ENUMS, now.mono_ns):
+            raise FeatureNotSupported(
+                "processes of an earlier release are there, which know no enum types",
+                hint="Make types when all nodes, replicas and the changefeed are of this release.",
+            )
+
     def _plan(
         self, script: StatementBatch, said: tuple[Said, ...], request: ChangeRequest, now: Now
     ) -> Mapping[str, Any]:
@@ -192,6 +203,7 @@ class SchemaChanges:
         return join_answers(
             tuple(
                 {name: value for name, value in each.items() if name != "job" or value in begun}
+                | ({"jobs": tuple(j for j in each["jobs"] if j in begun)} if "jobs" in each else {})
                 for each in answers
             )
         )
@@ -224,7 +236,8 @@ class SchemaChanges:
         if request.sql is None:
             return Decision(writes, answer, ahead, opening=begun, demanded=demanded)
         script = StatementBatch.on(ahead, actor=actor)
-        self._plan(script, parse_statements(request.sql, request.time_zones), request, now)
+        said = parse_statements(request.sql, request.time_zones, enum_names(ahead))
+        self._plan(script, said, request, now)
         if script.made or script.jobs or script.drops_something:
             raise FeatureNotSupported("beside the rows of a transaction no more tables change")
         writes += script.writes

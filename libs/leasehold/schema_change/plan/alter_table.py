@@ -35,6 +35,7 @@ from leasehold.schema_change.plan.constraints import (
     validate_constraint,
 )
 from leasehold.schema_change.plan.draft import TableDraft
+from leasehold.schema_change.plan.enums import set_enum
 from leasehold.schema_change.plan.identity import (
     add_identity,
     alter_identity,
@@ -69,6 +70,7 @@ from leasehold.sql.syntax.statements import (
     RenameTable,
     RestartIdentity,
     SetDefault,
+    SetEnum,
     SetIdentity,
     SetNotNull,
     ValidateConstraint,
@@ -140,6 +142,7 @@ _READERS: Final[Mapping[type, tuple[str, Callable[[TableDraft, Any], None]]]] = 
     DropIdentity: ("drop identity", drop_identity),
     RestartIdentity: ("restart identity", _refuse_restart),
     AlterType: ("alter type", alter_type),
+    SetEnum: ("alter type", set_enum),
     SetNotNull: ("set not null", set_not_null),
     DropNotNull: ("drop not null", drop_not_null),
     AddUnique: ("add constraint", lambda draft, action: add_unique(draft, action.unique)),

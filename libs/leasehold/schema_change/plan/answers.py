@@ -44,9 +44,11 @@ def read_all_told(answer: Any) -> list[Told]:
 
 
 def read_jobs(answer: Any) -> tuple[int, ...]:
-    """Return the jobs that a request's DDL has begun."""
-    found = (each["job"] for each in read_answers(answer) if "job" in each)
-    return tuple(dict.fromkeys(found))
+    """Return the jobs that a request's DDL has begun; what is said of a type may begin several."""
+    found: dict[int, None] = {}
+    for each in read_answers(answer):
+        found |= dict.fromkeys([each["job"]] if "job" in each else each.get("jobs", ()))
+    return tuple(found)
 
 
 def answers_for(answer: Mapping[str, Any], count: int) -> Iterator[Mapping[str, Any]]:

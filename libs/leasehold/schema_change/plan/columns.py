@@ -379,7 +379,7 @@ def drop_expression(draft: TableDraft, action: DropExpression) -> None:
 
 def alter_type(draft: TableDraft, action: AlterType) -> None:
     old = draft.column(action.column, action.position)
-    if action.using is not None and _keeps_values(action.using, old):
+    if action.using is not None and _keeps_values(action.using, old, action.type):
         action = replace(action, using=None)
     if old.type == action.type and action.using is None:
         draft.notices.append(f"column {old.name!r} is of type {old.type} already")
@@ -433,10 +433,11 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
     draft.retyped.add(new.element_id)
 
 
-def _keeps_values(using: str, old: Column) -> bool:
+def _keeps_values(using: str, old: Column, new: Type) -> bool:
     """Say whether USING casts the column to a type that has all of its values (`c::bigint`): then
     it says no more than the type does."""
-    cast = find_cast_of(using, old.name)
+    known = {kind.enum.kept_name: kind.enum for kind in (old.type, new) if kind.enum is not None}
+    cast = find_cast_of(using, old.name, known.get)
     return cast is not None and (cast == old.type or holds_all_of(cast, old.type))
 
 

@@ -23,6 +23,7 @@ from leasehold.sql.expressions.expression import (
     column_positions,
     columns_of_expression,
     compile_condition,
+    refuse_labels,
     refuse_session_zone,
     type_of_expression,
 )
@@ -34,7 +35,7 @@ from leasehold.sql.syntax.statements import (
     GeneratedDefinition,
     IndexExpression,
 )
-from leasehold.values.declared import BY_NAME
+from leasehold.values.declared import BY_NAME, ENUM
 from leasehold.values.types import Type
 
 T = TypeVar("T")
@@ -91,6 +92,7 @@ def make_generated_column(
     made = replace(column, derived=derived)
     try:
         value_of(table, made)
+        refuse_labels(text, table)
         read_in_it = refuse_session_zone(text, table, made, zone).constants
     except Refused as error:
         prefix = f"generated column {column.name!r}: "
@@ -114,7 +116,7 @@ def make_index(
 
 
 def _refuse_unordered(kind: Type, words: str, **detail: object) -> None:
-    declared = BY_NAME.get(kind.name)
+    declared = ENUM if kind.name == ENUM.name else BY_NAME.get(kind.name)
     if declared is None or not declared.operators:
         raise FeatureNotSupported(f"{words} is {kind}, which can't be indexed yet", **detail)
 
@@ -186,6 +188,7 @@ def _refuse_session_zone(part: IndexExpression, table: Descriptor, zone: str) ->
     """Refuse texts in a session's time zone. ⚠ Entries are found by texts that say the same, hence
     in no zone of their own."""
     try:
+        refuse_labels(part.text, table)
         asked = refuse_session_zone(part.text, table, zone=zone)
     except InvalidObject as error:
         raise with_position(error, part.position) from error

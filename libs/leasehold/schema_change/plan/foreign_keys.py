@@ -120,6 +120,8 @@ def resolve_delete_sets(
 
 def _class_of(column: Column) -> str:
     name = column.type.name
+    if column.type.enum is not None:
+        return column.type.enum.kept_name  # whatever labels the version of either knows
     if name in ("smallint", "integer", "bigint"):
         return "integer"
     # char(n) is stored without the blanks that fill it up, so that it is text like any other. (To

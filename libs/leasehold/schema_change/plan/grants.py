@@ -32,6 +32,7 @@ from leasehold.model.errors import (
     OutOfRange,
     SyntaxInvalid,
     UnknownColumn,
+    UnknownObject,
     UnknownTable,
 )
 from leasehold.schema_change.plan.roles import (
@@ -52,6 +53,7 @@ from leasehold.sql.syntax.roles.grant_statements import (
 from leasehold.sql.syntax.roles.role_statements import (
     RoleNamed,
 )
+from leasehold.values.enums import Enumeration
 
 _WORDS: Final = {
     **{p.name.lower(): p for p in Privilege if p.name is not None and p is not Privilege.NONE},
@@ -221,6 +223,9 @@ class AccessChanges:
 
     def change_owner(self, said: ChangeOwner) -> None:
         """ALTER TABLE or SEQUENCE … OWNER TO; sequences that a table has for its own go along."""
+        if said.kind == "type":
+            self._change_owner_of_type(said)
+            return
         try:
             if said.kind == "sequence":
                 table = find_sequence(self._catalog, said.object.name, said.object.position)
@@ -237,6 +242,10 @@ class AccessChanges:
         if owner == self.access.owner_of(table.table_id):
             return
         _refuse_owned_sequence(self._catalog, table)
+        self._check_gives(owner)
+        self._give(table, owner)
+
+    def _check_gives(self, owner: int) -> None:
         roles = self.access.roles
         if not roles.is_superuser(self._actor):
             if not roles.is_member_of(self._actor, owner):
@@ -244,7 +253,18 @@ class AccessChanges:
             check_privilege(
                 self.access, owner, "database", DATABASE, (), Privilege.CREATE, DATABASE_NAME
             )
-        self._give(table, owner)
+
+    def _change_owner_of_type(self, said: ChangeOwner) -> None:
+        """ALTER TYPE … OWNER TO"""
+        name = said.object.name
+        enum = self.access.enums_by_name.get(name)
+        if enum is None:
+            raise UnknownObject(f'type "{name}" does not exist', position=said.object.position)
+        check_owner(self.access, self._actor, enum.type_id, name, "type")
+        owner = role_of(self.access, said.owner, self._actor).role_id
+        if owner != self.access.owner_of(enum.type_id):
+            self._check_gives(owner)
+            self.access = self.access.with_owner(enum.type_id, owner)
 
     def _give(self, table: Descriptor, owner: int) -> None:
         for each in with_mirrors(self._catalog, table):
@@ -268,6 +288,8 @@ class AccessChanges:
                 )
             for table in self._owned_by(role.role_id):
                 self._give(table, new.role_id)
+            for enum in self._enums_of(role.role_id):
+                self.access = self.access.with_owner(enum.type_id, new.role_id)
 
     def _check_may_reassign(self, role: Role) -> None:
         if not self.access.roles.has_privileges_of(self._actor, role.role_id):
@@ -276,6 +298,10 @@ class AccessChanges:
     def _owned_by(self, role_id: int) -> Iterator[Descriptor]:
         relations = (*self._catalog.tables(), *self._views())
         return (t for t in relations if self.access.owner_of(t.table_id) == role_id)
+
+    def _enums_of(self, role_id: int) -> list[Enumeration]:
+        enums = self.access.enums.values()
+        return [enum for enum in enums if self.access.owner_of(enum.type_id) == role_id]
 
     def drop_owned(self, said: DropOwned) -> None:
         """DROP OWNED BY roles that own nothing: take all privileges that they have or gave."""
@@ -288,6 +314,7 @@ class AccessChanges:
                     " the database system"
                 )
             owned = [table.name for table in self._owned_by(role.role_id)]
+            owned += [enum.name for enum in self._enums_of(role.role_id)]
             if owned:
                 raise FeatureNotSupported(
                     "DROP OWNED takes privileges away, and drops no tables: role"

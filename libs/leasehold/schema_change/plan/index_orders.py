@@ -7,10 +7,10 @@ from typing import Final
 
 from leasehold.model.errors import UnknownObject, WrongType
 from leasehold.sql.syntax.statements import IndexOrder
-from leasehold.values.declared import DECLARED
+from leasehold.values.declared import DECLARED, ENUM
 from leasehold.values.types import Type
 
-_DEFAULT_OF: Final[Mapping[str, str]] = {each.name: each.operators for each in DECLARED}
+_DEFAULT_OF: Final[Mapping[str, str]] = {each.name: each.operators for each in (*DECLARED, ENUM)}
 _TEXTS: Final = frozenset({"text", "varchar"})
 _OTHERS: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("text_pattern_ops", "varchar_ops", "varchar_pattern_ops"), _TEXTS),

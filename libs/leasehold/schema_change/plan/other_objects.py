@@ -48,7 +48,7 @@ COMMENTS_MAX: Final = 20_000
 _KEPT: Final = frozenset(
     {
         *(ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.SEQUENCE, ObjectKind.COLUMN),
-        *(ObjectKind.INDEX, ObjectKind.CONSTRAINT),
+        *(ObjectKind.INDEX, ObjectKind.CONSTRAINT, ObjectKind.TYPE),
     }
 )
 _RELATIONS: Final = frozenset(
@@ -73,6 +73,8 @@ def comment_on(statement: Comment, catalog: Catalog) -> Access | None:
         )
     if len(access.comments) >= COMMENTS_MAX and statement.text is not None:
         raise OutOfRange(f"a database has at most {COMMENTS_MAX} comments")
+    if statement.kind is ObjectKind.TYPE:
+        return access.with_comment(access.enums_by_name[name].type_id, 0, statement.text)
     table = _commented(statement, catalog)
     match statement.kind:
         case ObjectKind.COLUMN:
@@ -214,6 +216,8 @@ def _comment(statement: Comment, catalog: Catalog) -> NothingToDo:
                     f'relation "{name}" does not exist', index=name, position=statement.position
                 )
         case ObjectKind.VIEW if name in catalog.access.views_by_name:
+            pass
+        case ObjectKind.TYPE if name in catalog.access.enums_by_name:
             pass
         case ObjectKind.VIEW if _relation(catalog, name) is not None:
             raise WrongObject(f'"{name}" is not a view', table=name, position=statement.position)

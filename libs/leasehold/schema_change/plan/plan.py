@@ -46,6 +46,7 @@ from leasehold.sql.syntax.statements import (
     DropAbsent,
     DropIndex,
     DropTable,
+    EnumStatement,
     MakeBuiltIn,
     RenameIndex,
     Truncate,
@@ -104,6 +105,11 @@ def plan(
             )
         case DropAbsent() | Comment() | MakeBuiltIn():
             return plan_other(statement, catalog)
+        case _ if isinstance(statement, EnumStatement):
+            raise FeatureNotSupported(
+                "EXPLAIN shows the steps of a schema change of one table: a type is changed at"
+                " once, and its columns with it"
+            )
         case _ if isinstance(statement, ViewStatement):
             raise FeatureNotSupported(
                 "EXPLAIN shows the steps of a schema change: a view is made, changed and dropped at"

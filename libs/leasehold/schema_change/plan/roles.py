@@ -324,6 +324,8 @@ def describe_dependents(catalog: Catalog, access: Access, role_id: int) -> list[
     found: dict[str, None] = {}
     for object_id, element_id in sorted(access.depending_on(role_id)):
         words = _object_words(tables, object_id, element_id)
+        if object_id in access.enums:
+            words = f"type {access.enums[object_id].name}"
         if not words:
             continue  # it is gone
         if not element_id and access.owner_of(object_id) == role_id:

@@ -33,16 +33,20 @@ from leasehold.catalog.sequence_ownership import (
 )
 from leasehold.catalog.states import State
 from leasehold.model.errors import FeatureNotSupported, TableBusy, UnknownTable
-from leasehold.model.ids import is_sequence_id
+from leasehold.model.ids import is_enum_id, is_sequence_id
 from leasehold.model.records.log import (
+    AccessWrite,
     CatalogWrite,
+    CommentWrite,
     DescriptorWrite,
+    EnumWrite,
     JobWrite,
     MinVersion,
     RoleOrAccessWrite,
     TableTruncated,
 )
 from leasehold.model.records.requests import Operation
+from leasehold.schema_change.plan.answers import read_notices
 from leasehold.schema_change.plan.busy_tables import NO_EARLIER_DROPS, EarlierDrops
 from leasehold.schema_change.plan.drops import (
     as_write_only,
@@ -53,6 +57,7 @@ from leasehold.schema_change.plan.drops import (
     without_dropped_tables,
     without_elements,
 )
+from leasehold.schema_change.plan.enums import change_enums, refuse_enum_name
 from leasehold.schema_change.plan.joined_jobs import (
     check_versions,
     demand_filled,
@@ -84,6 +89,7 @@ from leasehold.sql.syntax.statements import (
     CreateSequence,
     DropSequence,
     DropTable,
+    EnumStatement,
     OwnSequence,
     ViewStatement,
 )
@@ -187,7 +193,9 @@ class StatementBatch:
         if self.whole:
             assert not self.truncated, "that is a write"
             job = join_tables(self.plans, self._drop_plans, self.made.values())
-            return (JobWrite(job.job_id, job.to_wire()), *self._access_writes())
+            # Its types come with its rows: columns have all that they need of them.
+            said = (write for write in self._access_writes() if not _is_of_enum(write))
+            return (JobWrite(job.job_id, job.to_wire()), *said)
         waits = not collect_names(self.made.values()).isdisjoint(
             collect_names(self.dropped.values())
         )
@@ -258,8 +266,11 @@ class StatementBatch:
         if isinstance(change, RoleStatement):
             return self._take_roles(change)
         ahead = self._ahead()
+        refuse_enum_name(change, ahead.access)
         if isinstance(change, ViewStatement):
             return self._take_view(change, ahead)
+        if isinstance(change, EnumStatement):
+            return self._take_enum(change, ahead, (sql, request_id, context, rows_about))
         if isinstance(change, Comment) and self.comments:
             commented = comment_on(change, ahead)
             if commented is not None:
@@ -366,6 +377,31 @@ class StatementBatch:
         answer: Answer = {"access": True}
         if notices:
             answer["notices"] = notices
+        return answer
+
+    def _take_enum(
+        self, change: EnumStatement, ahead: CatalogAhead, said: tuple[Any, ...]
+    ) -> Answer:
+        """Change a type at once, and the tables that have columns of it, whoever owns them."""
+        made = change_enums(change, ahead, self.actor)
+        changed = made.access is not ahead.access
+        self.catalog.access = made.access
+        actor, self.actor = self.actor, BOOTSTRAP_ROLE
+        try:
+            answers = [self.take(each, *said) for each in made.tables]
+        finally:
+            self.actor = actor
+        notices = [*made.notices, *(n for each in answers for n in read_notices(each))]
+        answer: Answer = {"access": True} if changed or answers else {}
+        jobs = list(dict.fromkeys(each["job"] for each in answers if "job" in each))
+        if len(jobs) == 1:
+            answer["job"] = jobs[0]
+        elif jobs:
+            answer["jobs"] = tuple(jobs)
+        if notices:
+            answer["notice"] = "; ".join(notices)
+        if len(notices) > 1:
+            answer["notices"] = tuple(notices)
         return answer
 
     def _key_new_table(self, change: AlterTable, catalog: Catalog) -> Answer | None:
@@ -643,6 +679,12 @@ class StatementBatch:
         for name, version in {(o.table, o.schema_version) for o in operations if dropped}:
             if name in dropped and (version is not None or name not in made):
                 raise UnknownTable(f"table {name!r} is dropped by this very request", table=name)
+
+
+def _is_of_enum(write: RoleOrAccessWrite) -> bool:
+    return isinstance(write, EnumWrite) or (
+        isinstance(write, AccessWrite | CommentWrite) and is_enum_id(write.object_id)
+    )
 
 
 def _split_owner(change: CreateSequence) -> tuple[CreateSequence, OwnSequence | None]:

@@ -121,7 +121,7 @@ def _bind(change: CreateView, catalog: Catalog) -> View:
         )
     if numbered:
         raise UndefinedParameter("there is no parameter $1", position=1)
-    binder = Binder(catalog.resolve, {}, UTC, catalog.access.views_by_name.get)
+    binder = Binder(catalog.resolve, {}, UTC, catalog.access.find_named)
     query = binder.bind_query(statement, None)
     columns = tuple(
         Column(number, name, column.kind)  # it may be NULL, whatever its query says

@@ -229,6 +229,12 @@ def widen_type(column: Column, wide: Type) -> ElementPath:
     return ElementPath(column, after_commit=(held, Stage({"narrow": None})), irreversible_from=1)
 
 
+def rename_labels(column: Column, renamed: Type) -> ElementPath:
+    """Give labels of an enum type other names: what is stored is the same, and each version reads
+    and writes it by the names that it knows."""
+    return ElementPath(column, after_commit=(Stage({"type": renamed}),), irreversible_from=NEVER)
+
+
 def delay_default(path: ElementPath) -> ElementPath:
     """Return the path of a default of a column that is widened by the same statement: ⚠ it may be a
     value that the type before can't hold."""

@@ -62,6 +62,7 @@ from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.types import type_of
 from leasehold.values.catalog_types import SYSTEM_TYPES
+from leasehold.values.enums import Enumeration
 from leasehold.values.types import Type, element_of
 
 _DATETIMES: Final = {
@@ -88,6 +89,10 @@ class Queries(Protocol):
     def bind_query(self, query: tree.Query, parent: Scope | None) -> BoundQuery: ...
 
     def new_relation(self) -> int: ...
+
+    def find_enum(self, name: str) -> Enumeration | None: ...
+
+    def as_called(self, kind: Type) -> Type: ...
 
 
 class Expressions:
@@ -290,10 +295,11 @@ class Expressions:
 
     def _cast(self, node: tree.Cast) -> Bound:
         if isinstance(node.operand, tree.ArrayOf) and node.target.array:
-            return arrays.bind_array(self, node.operand, type_of(node.target))
+            target = type_of(node.target, self.queries.find_enum)
+            return arrays.bind_array(self, node.operand, target)
         part = self.bind(node.operand)
         at = node.operand.at if self.typing.kind_of(part) == OPEN else node.at
-        return self.typing.cast(part, type_of(node.target), at)
+        return self.typing.cast(part, type_of(node.target, self.queries.find_enum), at)
 
     def _collated(self, node: tree.Collated) -> Bound:
         part = self.bind(node.operand)
@@ -361,9 +367,8 @@ class Expressions:
             kind = self.typing.kind_of(self.bind(node.arguments[0]))
             if kind == OPEN:
                 raise FeatureNotSupported("pg_typeof of unknown is not supported", position=node.at)
-            return self.typing.cast(
-                Value(TEXT, str(without_length(kind))), Type("regtype"), node.at
-            )
+            said = str(without_length(self.queries.as_called(kind)))
+            return self.typing.cast(Value(TEXT, said), Type("regtype"), node.at)
         if name == grouping_sets.NAME:
             return grouping_sets.bind_grouping(self, node)
         if name == query_overlaps.NAME:

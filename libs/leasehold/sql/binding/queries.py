@@ -36,30 +36,34 @@ from leasehold.sql.binding.order import ambiguous_order, as_sort_key, check_grou
 from leasehold.sql.binding.scope import Scope
 from leasehold.sql.binding.select import SelectBinder
 from leasehold.sql.binding.typing import Typing, common_type
-from leasehold.sql.binding.views import FindView, Views, no_views
+from leasehold.sql.binding.views import FindNamed, Views, no_names
 from leasehold.sql.binding.walk import walk
 from leasehold.sql.binding.with_clause import Ctes
 from leasehold.sql.functions.function import BIGINT, TEXT
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.values.catalog_types import REGISTERED
+from leasehold.values.enums import Enumeration
 from leasehold.values.types import Type, array_of, element_of
 
 
 class Binder:
     """The binder of one statement. `lookup` returns the descriptor of a table's name, or raises
-    UnknownTable, `find_view` the view of a name, or None; `types` are those of the parameters that
-    are known, by number; `zone` is the session's time zone."""
+    UnknownTable, `find_named` the view or the enum type of a name, or None; `types` are those of
+    the parameters that are known, by number; `zone` is the session's time zone. `enums`: those that
+    it names."""
 
     def __init__(
         self,
         lookup: Callable[[str], Descriptor],
         types: dict[int, Type],
         zone: ZoneInfo,
-        find_view: FindView = no_views,
+        find_named: FindNamed = no_names,
     ) -> None:
         self._lookup = lookup
-        self.views = Views(self, find_view)
+        self._find_named = find_named
+        self.enums: dict[str, Enumeration] = {}
+        self.views = Views(self, find_named)
         self.typing = Typing(types, zone)
         self.used: dict[str, Descriptor] = {}
         self.needs = Needs()
@@ -78,6 +82,24 @@ class Binder:
                 found = self._lookup(name)
             self.used[name] = found
         return found
+
+    def find_enum(self, name: str) -> Enumeration | None:
+        """Return the enum type of a name, None for none."""
+        found = self._find_named(name)
+        if not isinstance(found, Enumeration):
+            return None
+        self.enums[name] = found
+        return found
+
+    def as_called(self, kind: Type) -> Type:
+        """Return a column's type under the name that it has now: a table's version may have been
+        made before an enum type got it."""
+        if kind.enum is None:
+            return kind
+        found = self.find_enum(kind.enum.kept_name)
+        if found is None or found.name == kind.enum.name:
+            return kind
+        return replace(kind, enum=replace(kind.enum, name=found.name))
 
     # ---------------------------------------------------------- queries
 

@@ -24,7 +24,7 @@ from leasehold.sql.syntax.positions import refused_at, with_position
 from leasehold.values.catalog_types import LETTERED, NUMBERED, REGISTERED
 from leasehold.values.declared import NUMBERS, Compared, names_compared
 from leasehold.values.time_zone import InZone
-from leasehold.values.types import INTEGER_BITS, Type, element_of
+from leasehold.values.types import INTEGER_BITS, Type, element_of, is_same_enum, plain_type
 
 COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _WIDTHS: Final = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
@@ -41,7 +41,7 @@ _LETTERED: Final = LETTERED | {"text", "varchar", "char"}
 
 def without_length(kind: Type) -> Type:
     """Return the type without a length: what an operator sees."""
-    return Type(kind.name)
+    return plain_type(kind)
 
 
 class Typing:
@@ -182,6 +182,8 @@ class Typing:
             return TEXT
         names = {one.name, other.name}
         found: Type | None = None
+        if not is_same_enum(one, other):
+            return None  # nothing compares them
         if names <= NUMBERS:
             found = choose_widest([one, other])
         elif names <= {"text", "varchar"}:  # char is compared by the catalogue

@@ -16,19 +16,22 @@ from leasehold.sql.binding.bound_tree import BoundQuery
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.reading import read_statement
+from leasehold.values.enums import Enumeration
 
 if TYPE_CHECKING:
     from leasehold.sql.binding.queries import Binder
 
-FindView: TypeAlias = Callable[[str], View | None]
+Named: TypeAlias = View | Enumeration
+"""What a statement names that is no table: its plan holds as long as it is the same."""
+FindNamed: TypeAlias = Callable[[str], Named | None]
 DEEP_MAX: Final = 32
 """Views that stand in each other."""
 _TEXTS_KEPT_MAX: Final = 256
 
 
-def no_views(name: str) -> None:
-    """Return None: there is no view."""
-    return
+def no_names(name: str) -> Named | None:
+    """Return None: there is no view and no enum type."""
+    return None
 
 
 class Views:
@@ -36,7 +39,7 @@ class Views:
     within them; `named_tables` and `named_views` are what it names itself. While the query of one
     is bound, `within` is that one."""
 
-    def __init__(self, binder: Binder, find: FindView) -> None:
+    def __init__(self, binder: Binder, find: FindNamed) -> None:
         self._binder, self._find = binder, find
         self.used: dict[str, View] = {}
         self.named_tables: dict[str, Descriptor] = {}
@@ -63,7 +66,7 @@ class Views:
 
     def _look_up(self, name: str, number: int) -> View | None:
         found = self._find(name)
-        if found is None or (number and found.table_id != number):
+        if not isinstance(found, View) or (number and found.table_id != number):
             return None
         self.used[name] = found
         return found

@@ -179,7 +179,8 @@ class WriteBinder:
                 "an aggregate or window function can't be assigned here", position=at
             )
         try:
-            return self._typing.convert(part, column.written_type, at, "assignment")
+            kind = self._binder.as_called(column.written_type)
+            return self._typing.convert(part, kind, at, "assignment")
         except Refused as error:
             if "column" in error.detail:
                 raise
@@ -277,7 +278,10 @@ class WriteBinder:
             for column, _ in zip(named, found.columns, strict=False):
                 _refuse_generated(column, query.at)
                 _refuse_identity(column, statement.overriding, query.at)
-            kinds = [c.written_type for c, _ in zip(named, found.columns, strict=False)]
+            kinds = [
+                self._binder.as_called(c.written_type)
+                for c, _ in zip(named, found.columns, strict=False)
+            ]
             found = self._binder.convert_columns(found, kinds, query.at, "assignment")
         relation = self._binder.new_relation()
         outputs: list[Bound] = [

@@ -16,6 +16,7 @@ from leasehold.sql.ddl.constraints import (
 )
 from leasehold.sql.ddl.sequence_options import only_restart, read_sequence_options
 from leasehold.sql.expressions.default import check_default
+from leasehold.sql.expressions.expression import name_enums_for_good
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.own_schema_words import ADD_LOCK, DROP_LOCK
@@ -67,7 +68,7 @@ handles(
 handles(
     "RenameStmt",
     *("renameType", "relationType", "relation", "subname", "newname", "behavior", "missing_ok"),
-    object="RENAME",
+    "object",
 )
 
 _RENAMED: Final = frozenset(
@@ -224,8 +225,9 @@ class _Action:
         if find_drawn_sequence(said.text) is not None:
             return SetDefault(column, said.text, self._position, zone)
         with refused_at(said.position):
-            check_default(said.text)
-        value = None if said.text == "null" else said.text
+            check_default(said.text, reading.enums.find)
+            text = name_enums_for_good(said.text, reading.enums.find)
+        value = None if said.text == "null" else text
         return SetDefault(column, value, self._position, zone)
 
     def _alter_type(self, column: str) -> AlterType:
@@ -245,7 +247,8 @@ class _Action:
                     if reading.word(word_index) == "("
                     else word_index + 1
                 )
-            using = keep_text(reading.kept(Span(word_index + 1, span.end)), self._table)
+            said = reading.kept(Span(word_index + 1, span.end))
+            using = keep_text(said, self._table, reading)
         return AlterType(column, kind_made, using, self._position, reading.zone)
 
     def _set_identity(self, column: str) -> SetIdentity | RestartIdentity | AlterIdentity:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.catalog.definitions import PG_NAMES
-from leasehold.model.errors import FeatureNotSupported
+from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid
 from leasehold.sql.syntax.accounting import Body
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Reading, names_of
-from leasehold.sql.syntax.types import read_type_name
-from leasehold.values.types import KNOWN, MODIFIED, Type, array_of, type_with
+from leasehold.sql.syntax.types import find_enum, read_type_name
+from leasehold.values.types import KNOWN, MODIFIED, Type, array_of, enum_type, type_with
 
 _TYPES: Final = {PG_NAMES.get(name, name): name for name in KNOWN}
 """By the names that PostgreSQL's parser gives them."""
@@ -30,7 +30,8 @@ def serial_of(body: Body) -> str | None:
 
 
 def read_column_type(reading: Reading, body: Body) -> Type:
-    """Raises FeatureNotSupported, InvalidArgument (a length or precision out of range)."""
+    """Raises FeatureNotSupported, InvalidArgument (a length or precision out of range),
+    UnknownObject (42704)."""
     location = body.get("location", 0)
     said, fields = read_type_name(reading.source, body, location)
     if fields is not None:
@@ -40,9 +41,12 @@ def read_column_type(reading: Reading, body: Body) -> Type:
         )
     name = _TYPES.get(said.name)
     if name is None:
-        raise FeatureNotSupported(
-            f"type {said.name!r:.80} is not known; known are: {', '.join(KNOWN)}", position=said.at
-        )
+        enum = find_enum(said.name, reading.enums.find, said.at)
+        if said.modifiers:
+            raise SyntaxInvalid(
+                f'type modifier is not allowed for type "{enum.name}"', position=said.at
+            )
+        return enum_type(enum, array=said.array)
     if said.modifiers and name not in MODIFIED:
         raise FeatureNotSupported(f"type {name!r} takes no length or precision", position=said.at)
     with refused_at(said.at):

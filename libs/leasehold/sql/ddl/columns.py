@@ -214,7 +214,7 @@ class _Column:
         said = reading.kept(span)
         name = find_drawn_sequence(said.text)
         if name is None:
-            self._default = _default(said, kind, reading.zone)
+            self._default = _default(said, kind, reading)
             return
         if self._numbering is not None:
             raise SyntaxInvalid(
@@ -277,7 +277,7 @@ def _generated(reading: Reading, body: Body, table: str, word_index: int) -> Gen
         refuse_changing(said.text)
     except Refused as error:
         raise with_position(error, said.position + position_of(error) - 1) from error
-    text = keep_text(said, table)
+    text = keep_text(said, table, reading)
     if body.get("generated_kind") != "s":
         reading.refuse(_VIRTUAL, reading.closed(opening))
     return GeneratedDefinition(text, said.position, reading.zone)
@@ -304,6 +304,6 @@ def find_drawn_sequence(text: str) -> str | None:
     return name.lower()
 
 
-def _default(said: Expression, kind: Type, zone: str) -> Default:
+def _default(said: Expression, kind: Type, reading: Reading) -> Default:
     with refused_at(said.position):
-        return default_of_text(said.text, kind, zone)
+        return default_of_text(said.text, kind, reading.zone, reading.enums.find)

@@ -7,7 +7,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.elements import OnChange
 from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange
-from leasehold.sql.expressions.expression import with_exact_numbers, without_table
+from leasehold.sql.expressions.expression import (
+    name_enums_for_good,
+    with_exact_numbers,
+    without_table,
+)
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
 from leasehold.sql.syntax.names import relation_name
@@ -193,16 +197,16 @@ def read_check(reading: Reading, body: Body, table: str) -> CheckDefinition:
     if not body.get("is_enforced"):
         reading.refuse(ATTRIBUTES["not enforced"], word_index)
     reading.read("Constraint", body)
-    text = keep_text(reading.enclosed(reading.opening(word_index)), table)
+    text = keep_text(reading.enclosed(reading.opening(word_index)), table, reading)
     not_valid = bool(body.get("skip_validation"))
     position = reading.position(word_index)
     return CheckDefinition(text, body.get("conname"), not_valid, position, reading.zone)
 
 
-def keep_text(said: Expression, table: str) -> str:
+def keep_text(said: Expression, table: str, reading: Reading) -> str:
     """An expression over a row as a descriptor keeps it. Raises OutOfRange, UnknownTable."""
     with refused_at(said.position):
-        text = with_exact_numbers(said.text)
+        text = name_enums_for_good(with_exact_numbers(said.text), reading.enums.find)
         if len(text.encode()) > EXPRESSION_BYTES_MAX:
             raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
         return without_table(text, table)

@@ -61,7 +61,7 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
     predicate = None
     if "whereClause" in body:
         where = Span(_where(reading, closed) + 1, reading.span.end)
-        predicate = _kept(reading.kept(where), table)
+        predicate = _kept(reading.kept(where), table, reading)
     orders = tuple(order for _, _, order in parts)
     all_parts = [*(part for _, part, _ in parts), *(column for _, column in included)]
     if len(all_parts) > INDEX_COLUMNS_MAX or len(set(all_parts)) != len(all_parts):
@@ -115,14 +115,14 @@ def _part(
         part, end = str(body["name"]), reading.behind_name(span.first)
     elif reading.word(span.first) == "(":
         # (a) is the column a, as in PostgreSQL.
-        kept = _kept(reading.enclosed(span.first), table)
+        kept = _kept(reading.enclosed(span.first), table, reading)
         part = column_of_expression(kept.text) or IndexExpression(f"({kept.text})", kept.position)
         end = reading.closed(span.first)
     else:
         end = reading.behind_name(span.first)
         if reading.word(end) == "(":
             end = reading.closed(end)
-        part = _kept(reading.kept(Span(span.first, end)), table)
+        part = _kept(reading.kept(Span(span.first, end)), table, reading)
     return part, _order(reading, body, Span(end, span.end))
 
 
@@ -157,11 +157,11 @@ def _included(reading: Reading, nodes: list[Any], opening: int) -> list[tuple[in
     return found
 
 
-def _kept(said: Expression, table: str) -> IndexExpression:
+def _kept(said: Expression, table: str, reading: Reading) -> IndexExpression:
     """Raises InvalidObject for what is not the same each time it is computed."""
     with refused_at(said.position):
         refuse_changing(said.text)
-    return IndexExpression(keep_text(said, table), said.position)
+    return IndexExpression(keep_text(said, table, reading), said.position)
 
 
 def _names(parts: Sequence[str | IndexExpression]) -> tuple[str, ...]:

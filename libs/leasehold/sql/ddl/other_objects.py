@@ -65,7 +65,7 @@ _OF_RELATION: Final = frozenset(
 
 def drops_absent(body: Body) -> bool:
     """Return whether DROP names a kind of which there is nothing here."""
-    return body["removeType"] in _ABSENT
+    return body["removeType"] in _ABSENT and body["removeType"] != "OBJECT_TYPE"
 
 
 def read_drop_absent(reading: Reading, body: Body) -> tuple[DropAbsent, ...]:

@@ -18,6 +18,15 @@ from leasehold.sql.ddl.drops import (
     read_drop_table,
     read_truncate,
 )
+from leasehold.sql.ddl.enums import (
+    follow_enums,
+    read_alter_enum,
+    read_create_enum,
+    read_drop_enum,
+    read_enum_owner,
+    read_rename_enum,
+    refuse_other_type,
+)
 from leasehold.sql.ddl.grants import (
     changes_owner,
     read_change_owner,
@@ -45,6 +54,7 @@ from leasehold.sql.ddl.roles import (
 from leasehold.sql.ddl.sequences import read_alter_sequence, read_create_sequence
 from leasehold.sql.ddl.views import read_create_view, read_drop_view
 from leasehold.sql.syntax.accounting import Body
+from leasehold.sql.syntax.enum_names import ANY_NAME, EnumNames
 from leasehold.sql.syntax.marks import Mark, skip_explain
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
 from leasehold.sql.syntax.parsing import parse
@@ -59,13 +69,15 @@ STATEMENTS_MAX: Final = 128
 KNOWN_STATEMENTS: Final = (
     "CREATE TABLE, DROP TABLE, TRUNCATE, ALTER TABLE, CREATE INDEX, DROP INDEX,"
     " ALTER INDEX … RENAME, CREATE SEQUENCE, DROP SEQUENCE, ALTER SEQUENCE … RESTART, EXPLAIN of"
-    " these, CREATE VIEW, DROP VIEW, CREATE, ALTER and DROP ROLE, GRANT and REVOKE"
+    " these, CREATE VIEW, DROP VIEW, CREATE, ALTER and DROP TYPE,"
+    " CREATE, ALTER and DROP ROLE, GRANT and REVOKE"
 )
 CHANGE_KINDS: Final = frozenset(
     {
         *("CreateStmt", "IndexStmt", "CreateSeqStmt", "AlterTableStmt", "AlterSeqStmt"),
         *("RenameStmt", "DropStmt", "TruncateStmt", "CommentStmt", "ViewStmt"),
         *("CreateRoleStmt", "AlterRoleStmt", "DropRoleStmt", "GrantRoleStmt", "GrantStmt"),
+        *("CreateEnumStmt", "AlterEnumStmt", "AlterOwnerStmt"),
         *("ReassignOwnedStmt", "DropOwnedStmt", "AlterDefaultPrivilegesStmt", "AlterRoleSetStmt"),
     }
 )
@@ -80,6 +92,12 @@ _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Change]]] = {
     "CreateExtensionStmt": read_create_extension,
     "CreateSchemaStmt": read_create_schema,
     "ViewStmt": read_create_view,
+    "CreateEnumStmt": read_create_enum,
+    "AlterEnumStmt": read_alter_enum,
+    "AlterOwnerStmt": read_enum_owner,
+    "CompositeTypeStmt": refuse_other_type,
+    "CreateRangeStmt": refuse_other_type,
+    "CreateDomainStmt": refuse_other_type,
     "CreateRoleStmt": read_create_role,
     "AlterRoleStmt": read_alter_role,
     "DropRoleStmt": read_drop_role,
@@ -95,6 +113,7 @@ _DROPS: Final[Mapping[str, Callable[[Reading, Body], tuple[Change, ...]]]] = {
     "OBJECT_INDEX": read_drop_index,
     "OBJECT_SEQUENCE": read_drop_sequence,
     "OBJECT_VIEW": read_drop_view,
+    "OBJECT_TYPE": read_drop_enum,
 }
 _OTHER_SEQUENCE_CHANGES: Final = {
     "set": "a sequence stays in the schema public, and is always logged",
@@ -126,9 +145,12 @@ def parse_ddl(text: str) -> Statement:
     return schema_statements(readings[0])[0]
 
 
-def parse_statements(text: str, zones: Sequence[str] = ()) -> tuple[Said, ...]:
+def parse_statements(
+    text: str, zones: Sequence[str] = (), enums: EnumNames = ANY_NAME
+) -> tuple[Said, ...]:
     """The statements in `text`, one or several between semicolons. `zones`: the time zones of the
-    sessions that say them, one after the other, the last one of all that follow; () = UTC. Raises
+    sessions that say them, one after the other, the last one of all that follow; () = UTC. `enums`:
+    the enum types before the first; what statements make of them those behind know. Raises
     what `parse_ddl` does, InvalidArgument (22023) for a zone that is not known; positions count in
     the whole text."""
     found: list[Said] = []
@@ -137,7 +159,11 @@ def parse_statements(text: str, zones: Sequence[str] = ()) -> tuple[Said, ...]:
         reading.zone = "" if zone == UTC.key else zone
         if reading.zone:
             zone_of(zone)
-        found += [Said(each, reading.text) for each in schema_statements(reading)]
+        reading.enums = enums
+        for statement in schema_statements(reading):
+            found.append(Said(statement, reading.text))
+            if not isinstance(statement, Explain):
+                follow_enums(enums, statement)
     _refuse_many(len(found), len(text))
     return tuple(found)
 
@@ -219,6 +245,8 @@ def _change(reading: Reading, kind: str, body: Body) -> Change:
         return read_alter_table(reading, body)
     elif kind == "RenameStmt" and body["renameType"] == "OBJECT_ROLE":
         return read_rename_role(reading, body)
+    elif kind == "RenameStmt" and body["renameType"] == "OBJECT_TYPE":
+        return read_rename_enum(reading, body)
     elif kind == "RenameStmt":
         found = read_rename(reading, body)
     if found is None:

@@ -53,6 +53,7 @@ from leasehold.sql.functions.registry import (
 from leasehold.sql.functions.resolution import nullif_type, number_constant
 from leasehold.sql.functions.texts.bytea import random_uuid
 from leasehold.sql.syntax import tree
+from leasehold.sql.syntax.enum_names import FindEnum, no_enums
 from leasehold.sql.syntax.kept import nodes_of
 from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.types import type_of
@@ -119,7 +120,8 @@ class Compiler:
     it; `table` is what may stand before the dot. `decides`: the row that the closure gets has NOW
     and SEED, so what they make may be used. `kept`: it is a text of a descriptor, in which a number
     with a point is a double unless ::numeric stands behind it, as it was before there was numeric.
-    `types` are those of $1, $2 …, which the row has, too (`argument`)."""
+    `types` are those of $1, $2 …, which the row has, too (`argument`); `find_enum` knows the enum
+    types that it may name."""
 
     def __init__(
         self,
@@ -129,7 +131,9 @@ class Compiler:
         decides: bool = False,
         kept: bool = False,
         types: Sequence[Type] = (),
+        find_enum: FindEnum = no_enums,
     ) -> None:
+        self._find_enum = find_enum
         self._resolve = resolve
         self._table = table
         self._decides = decides
@@ -347,7 +351,7 @@ class Compiler:
         return Typed(kind, held.over(chosen(branches, default)))
 
     def _cast(self, node: tree.Cast) -> Typed:
-        target = type_of(node.target, in_query=False)
+        target = type_of(node.target, self._find_enum, in_query=False)
         inner = node.operand
         if isinstance(inner, tree.Constant) and inner.kind == "number" and inner.text[0] != "-":
             made = self._number(inner.text, cast=True)

@@ -16,7 +16,7 @@ from leasehold.sql.expressions.expression import (
     zone_kept,
 )
 from leasehold.sql.functions.registry import cast_for
-from leasehold.values.types import INTEGER_BITS, Type
+from leasehold.values.types import INTEGER_BITS, Type, element_of
 
 
 def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[str, str]:
@@ -26,12 +26,16 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
     cast is made without being asked for, as in PostgreSQL, or where there is no way back.
     """
     name = written_name(column)
-    if cast_for(new, old, "explicit") is None:
+    both = old.enum is not None and new.enum is not None
+    through_text = both and element_of(old) is element_of(new) is None
+    if cast_for(new, old, "explicit") is None and not through_text:
         raise WrongType(
             f"there is no cast from {new} to {old}, which readers of the column's old type need"
             " until the change ends"
         )
-    back = f"CAST({name} AS {old})"
+    # By their labels: the one has perhaps others than the other.
+    said = f"CAST({name} AS text)" if through_text else name
+    back = f"CAST({said} AS {_kept(old)})"
     if using is not None:
         return using, back
     if cast_for(old, new, "assignment") is not None:
@@ -40,6 +44,13 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
         f"column {column!r} cannot be cast automatically to type {new}",
         hint=f"You might need to specify USING CAST({name} AS {new}).",
     )
+
+
+def _kept(kind: Type) -> str:
+    """Return a type as a text that is kept names it."""
+    if kind.enum is None:
+        return str(kind)
+    return f'"{kind.enum.kept_name}"{"[]" if element_of(kind) else ""}'
 
 
 class Kept(NamedTuple):

@@ -17,6 +17,7 @@ from leasehold.sql.expressions.compiler import DECIDED, NOW, SEED, Compiler
 from leasehold.sql.expressions.expression import make_total, with_exact_numbers
 from leasehold.sql.expressions.typed import Typed, asking_zone, assign, computed_in
 from leasehold.sql.functions.function import Function
+from leasehold.sql.syntax.enum_names import FindEnum, no_enums
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX, nodes_of, read_expression
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX
 from leasehold.sql.syntax.tree import Call, Node
@@ -41,9 +42,12 @@ class Default(NamedTuple):
     expression: str = ""
 
 
-def default_of_text(text: str, kind: Type, zone: str = "") -> Default:
+def default_of_text(
+    text: str, kind: Type, zone: str = "", find_enum: FindEnum = no_enums
+) -> Default:
     """What DEFAULT `text` is in a column of `kind`; nothing for NULL. `zone`: of the session that
-    says it, in which a constant without one is read, for good.
+    says it, in which a constant without one is read, for good. `find_enum`: see `Compiler`; that of
+    the column is known anyway.
 
     Raises FeatureNotSupported for what can't be a default, WrongType for one of another type,
     SyntaxInvalid, DivisionByZero, InvalidText, OutOfRange and TooLong as the expression and the
@@ -51,7 +55,7 @@ def default_of_text(text: str, kind: Type, zone: str = "") -> Default:
     """
     text = _ALSO_CALLED.get(text, text)
     with computed_in(zone), asking_zone() as asked:
-        made, decided = _read(text)
+        made, decided = _read(text, _with_own(kind, find_enum))
         compute = assign(made, kind)
         if not decided:
             return Default(compute({}))
@@ -69,9 +73,18 @@ def default_of_text(text: str, kind: Type, zone: str = "") -> Default:
     return Default(None, text)
 
 
-def check_default(text: str) -> None:
+def check_default(text: str, find_enum: FindEnum = no_enums) -> None:
     """Refuses what no column could have as its default; raises what `default_of_text` raises."""
-    _read(_ALSO_CALLED.get(text, text))
+    _read(_ALSO_CALLED.get(text, text), find_enum)
+
+
+def _with_own(kind: Type, find: FindEnum) -> FindEnum:
+    """Return what finds the enum type of a column, too, by the name that texts have that are
+    kept."""
+    own = kind.enum
+    if own is None:
+        return find
+    return lambda name: own if name in (own.name, own.kept_name) else find(name)
 
 
 @lru_cache(maxsize=1_024)
@@ -80,7 +93,7 @@ def compile_default(text: str, kind: Type, zone: str = "") -> Evaluate:
     the same for the same arguments, everywhere; random values differ by each of them. `zone`: the
     time zone of whoever asks for it, "" = UTC; a constant in it is of nobody's."""
     with computed_in(zone, constants=""):
-        compute = make_total(text, assign(_read(text)[0], kind))
+        compute = make_total(text, assign(_read(text, _with_own(kind, no_enums))[0], kind))
 
     def evaluate(context: CommitContext, table_id: int, element_id: int, key: Key) -> Any:
         position = repr((table_id, element_id, tuple(key))).encode()
@@ -110,7 +123,7 @@ def is_random(text: str) -> bool:
     return any(call.name == "gen_random_uuid" for call in _calls(_tree(text)))
 
 
-def _read(text: str) -> tuple[Typed, bool]:
+def _read(text: str, find_enum: FindEnum = no_enums) -> tuple[Typed, bool]:
     """The compiled expression, and whether it changes from call to call."""
     tree = _tree(text)
     decided = False
@@ -123,7 +136,8 @@ def _read(text: str) -> tuple[Typed, bool]:
                 f" call to call {', '.join(sorted(DECIDED))}",
                 position=call.at,
             )
-    return Compiler(_no_column, "", decides=True, kept=decided).part(tree), decided
+    compiler = Compiler(_no_column, "", decides=True, kept=decided, find_enum=find_enum)
+    return compiler.part(tree), decided
 
 
 def refuse_changing(text: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -32,8 +33,11 @@ from leasehold.sql.expressions.typed import (
     convert,
     noting_meaning,
 )
+from leasehold.sql.functions.enums import FAMILIES as LABEL_FUNCTIONS
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
+from leasehold.sql.syntax.enum_names import FindEnum, no_enums
 from leasehold.sql.syntax.kept import (
+    EXPRESSION_BYTES_MAX,
     begin_of,
     expression_of,
     nodes_of,
@@ -41,9 +45,10 @@ from leasehold.sql.syntax.kept import (
 )
 from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.scanning import Token
-from leasehold.sql.syntax.tree import Cast, Name, Node
-from leasehold.sql.syntax.types import type_of
+from leasehold.sql.syntax.tree import Call, Cast, Constant, Name, Node, Query, TypeName
+from leasehold.sql.syntax.types import is_built_in, type_of
 from leasehold.sql.syntax.words import is_word
+from leasehold.values.enums import Enumeration
 from leasehold.values.storage import to_storage
 from leasehold.values.types import TEXT_BYTES_MAX, Type, parse_type
 
@@ -84,7 +89,13 @@ def compile_expression(
 
     def compiled() -> Compute:
         known = [argument_type(name) for name in types]
-        compiler = Compiler(descriptor.column, descriptor.name, kept=kept, types=known)
+        compiler = Compiler(
+            descriptor.column,
+            descriptor.name,
+            kept=kept,
+            types=known,
+            find_enum=enums_of(descriptor, target),
+        )
         made = compiler.part(_tree(text))
         if target is None:
             return made.compute if made.kind else convert(made, TEXT)
@@ -92,6 +103,61 @@ def compile_expression(
 
     use = target.element_id if target else 0
     return _remembered(text, descriptor, use if kept else ~use - 1, compiled, types, zone)
+
+
+def _kept_compiler(descriptor: Descriptor) -> Compiler:
+    find = enums_of(descriptor)
+    return Compiler(descriptor.column, descriptor.name, kept=True, find_enum=find)
+
+
+def enums_of(descriptor: Descriptor, target: Column | None = None) -> FindEnum:
+    """Return what finds the enum types that an expression over a row may name: those of the columns
+    of its table, by their own names, and by those that texts have that are kept."""
+
+    def find(name: str) -> Enumeration | None:
+        columns = descriptor.columns if target is None else (*descriptor.columns, target)
+        known = [c.type.enum for c in columns if c.type.enum is not None]
+        fitting = [each for each in known if each.kept_name == name]
+        fitting = fitting or [each for each in known if each.name == name]
+        return max(fitting, key=lambda each: len(each.labels), default=None)
+
+    return find
+
+
+def name_enums_for_good(text: str, find: FindEnum) -> str:
+    """Return an expression as it is kept: an enum type that it names may be called otherwise later,
+    and stands in it by its number."""
+    if len(text.encode()) > EXPRESSION_BYTES_MAX:
+        return text  # nobody keeps it
+    names = [
+        node
+        for node in nodes_of(expression_of(text))
+        if isinstance(node, TypeName) and not is_built_in(node.name)
+    ]
+    if not names:
+        return text
+    tokens, places = _places_in(text)
+    edits: list[tuple[int, int, str]] = []
+    for node in names:
+        enum = find(node.name)
+        if enum is None or not enum.type_id:
+            continue
+        first = last = places[node.at - 1]
+        while last + 1 < len(tokens) and tokens[last + 1].word == ".":
+            last += 2
+        edits.append((tokens[first].begin, tokens[last].end, f'"{enum.kept_name}"'))
+    return _replaced(text, edits)
+
+
+def says_constant(text: str | Node | Query, word: str) -> bool:
+    """Return whether a quoted constant of an expression, or within a tree, is that very word."""
+    nodes = nodes_of(_tree(text) if isinstance(text, str) else text)
+    return any(isinstance(n, Constant) and n.kind == "string" and n.text == word for n in nodes)
+
+
+def tells_labels(text: str) -> bool:
+    """Return whether an expression calls a function that gives labels of its type."""
+    return any(isinstance(n, Call) and n.name in LABEL_FUNCTIONS for n in nodes_of(_tree(text)))
 
 
 def arguments(types: Sequence[str], values: Sequence[Any]) -> Image:
@@ -125,7 +191,7 @@ def compile_condition(
     """
 
     def compiled() -> Compute:
-        made = Compiler(descriptor.column, descriptor.name, kept=True).part(_tree(text))
+        made = _kept_compiler(descriptor).part(_tree(text))
         if made.kind is not None and made.kind != BOOLEAN:
             raise WrongType(f"the condition is of type {made.kind}, not boolean")
         return convert(made, BOOLEAN)
@@ -141,18 +207,49 @@ def means_the_same(text: str, one: Descriptor, other: Descriptor, zone: str = ""
     met = []
     for descriptor in (one, other):
         with computed_in(zone), noting_meaning() as found:
-            Compiler(descriptor.column, descriptor.name, kept=True).part(_tree(text))
+            _kept_compiler(descriptor).part(_tree(text))
         met.append(found)
     return met[0] == met[1]
 
 
-def find_cast_of(text: str, column: str) -> Type | None:
+def depends_on_labels(text: str, descriptor: Descriptor) -> bool:
+    """Whether an expression gives something else once a label of an enum type is called otherwise:
+    other functions than for a type that differs in nothing but its own name go through it."""
+    enums = [column.type.enum for column in descriptor.columns]
+    if not any(enums):
+        return False
+    columns = tuple(
+        c
+        if c.type.enum is None
+        else replace(
+            c, type=replace(c.type, enum=replace(c.type.enum, name=f"{c.type.enum.name}'"))
+        )
+        for c in descriptor.columns
+    )
+    return not means_the_same(text, descriptor, replace(descriptor, columns=columns))
+
+
+def refuse_labels(text: str, descriptor: Descriptor) -> None:
+    """Raises InvalidObject (42P17) for an expression of a generated column or of an index that
+    gives the text of a label, or asks for labels: they get other names, and come, without any row
+    being touched."""
+    if depends_on_labels(text, descriptor):
+        raise InvalidObject(
+            "the expression of a generated column or of an index must depend on the row alone, and"
+            " the labels of an enum type may be called otherwise later: compare its values, as in"
+            " m > 'label'"
+        )
+
+
+def find_cast_of(text: str, column: str, find: FindEnum = no_enums) -> Type | None:
     """Return the type to which an expression casts a column, and does nothing else; None: it is
     something else. Raises what the type raises."""
     tree = _tree(text)
     if not isinstance(tree, Cast) or not isinstance(tree.operand, Name):
         return None
-    return type_of(tree.target, in_query=False) if tree.operand.parts == (column,) else None
+    if tree.operand.parts != (column,):
+        return None
+    return type_of(tree.target, find, in_query=False)
 
 
 def asks_session_zone(
@@ -166,7 +263,9 @@ def asks_session_zone(
     another time zone than UTC; constants: in one of `zone`."""
     known = [argument_type(name) for name in types]
     with computed_in(zone), asking_zone() as asked:
-        made = Compiler(descriptor.column, descriptor.name, types=known).part(_tree(text))
+        find = enums_of(descriptor, target)
+        compiler = Compiler(descriptor.column, descriptor.name, types=known, find_enum=find)
+        made = compiler.part(_tree(text))
         if target is not None:
             assign(made, target.written_type)
     return asked
@@ -206,7 +305,7 @@ def _in_words(function: Function) -> str:
 def type_of_expression(text: str, descriptor: Descriptor) -> Type:
     """What `compile_expression` without a target gives. Raises what that raises."""
     compile_expression(text, descriptor)  # a refusal is placed there
-    return Compiler(descriptor.column, descriptor.name, kept=True).part(_tree(text)).kind or TEXT
+    return _kept_compiler(descriptor).part(_tree(text)).kind or TEXT
 
 
 def _remembered(
@@ -353,11 +452,9 @@ class _Mention(NamedTuple):
     begin_character: int
 
 
-def _mentions(text: str) -> list[_Mention]:
-    columns = _columns(text)
-    if not columns:
-        return []
-    places: dict[int, int] = {}  # of a token, by the character that it begins with
+def _places_in(text: str) -> tuple[list[Token], dict[int, int]]:
+    """Return the tokens of a text, and their numbers by the character that each begins with."""
+    places: dict[int, int] = {}
     tokens = words_of(text)
     position = done = 0
     encoded = text.encode()
@@ -365,6 +462,14 @@ def _mentions(text: str) -> list[_Mention]:
         position += len(encoded[done : token.begin].decode())
         done = token.begin
         places[position] = number
+    return tokens, places
+
+
+def _mentions(text: str) -> list[_Mention]:
+    columns = _columns(text)
+    if not columns:
+        return []
+    tokens, places = _places_in(text)
     starts = {number: position for position, number in places.items()}
     found: list[_Mention] = []
     for column in columns:

@@ -18,7 +18,7 @@ from leasehold.sql.functions.registry import cast_for
 from leasehold.sql.functions.resolution import common_type
 from leasehold.sql.syntax import tree
 from leasehold.values.time_zone import UTC, zone_of
-from leasehold.values.types import Type
+from leasehold.values.types import Type, plain_type
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ def convert(part: Typed, kind: Type) -> Compute:
         if part.text is None:
             return constant(None)
         return constant(read_constant(kind, part.text))
-    cast = cast_for(part.kind, Type(kind.name), "implicit")
+    cast = cast_for(part.kind, plain_type(kind), "implicit")
     if cast is None:
         raise WrongType(f"{part.kind} is not {kind}: CAST it")
     return cast_part(part, cast)

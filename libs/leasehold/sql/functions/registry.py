@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import FeatureNotSupported, UnknownFunction, WrongObject
-from leasehold.sql.functions import comparisons, networks, not_supported, polymorphic
+from leasehold.sql.functions import comparisons, enums, networks, not_supported, polymorphic
 from leasehold.sql.functions.aggregates.aggregates import Aggregate, aggregate_of
 from leasehold.sql.functions.arrays import array, set_returning
 from leasehold.sql.functions.casts.casts import Context, make_cast
@@ -69,7 +69,7 @@ ALL_OPERATORS: Final[tuple[Function, ...]] = tuple(
 )
 _FUNCTIONS: Final = _by_name(ALL_FUNCTIONS)
 _OPERATORS: Final = _by_name(ALL_OPERATORS)
-_FAMILIES: Final = {**polymorphic.FAMILIES, **array.FAMILIES}
+_FAMILIES: Final = {**polymorphic.FAMILIES, **array.FAMILIES, **enums.FAMILIES}
 FUNCTION_NAMES: Final = frozenset(_FUNCTIONS) | frozenset(_FAMILIES)
 SET_NAMES: Final = set_returning.SET_NAMES
 _SETS: Final = _by_name(set_returning.FUNCTIONS)
@@ -168,6 +168,10 @@ def _operator(sign: str, kinds: Kinds) -> Function:
         of_family = family(kinds)
         if of_family is not None:
             return of_family
+    family = enums.OPERATOR_FAMILIES.get(sign)
+    of_family = None if family is None else family(kinds)
+    if of_family is not None:
+        return of_family
     if sign == "||" and len(kinds) == 2:
         functions = (*functions, *_beside_text(kinds))
     known = [kind for kind in kinds if kind is not None]

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from leasehold.model.errors import AmbiguousFunction, WrongType
+from leasehold.model.errors import AmbiguousFunction, CannotCast, WrongType
 from leasehold.sql.functions.function import BIGINT, INTEGER, NUMERIC, TEXT, Function
-from leasehold.values.declared import DECLARED, names_where
+from leasehold.values.declared import DECLARED, ENUM, names_where
 from leasehold.values.letters import is_digits
 from leasehold.values.text_io import from_text
-from leasehold.values.types import INTEGER_BITS, Type, element_of
+from leasehold.values.types import INTEGER_BITS, Type, element_of, is_same_enum
 
-CATEGORIES: Final = {each.name: each.category for each in DECLARED}
+CATEGORIES: Final = {each.name: each.category for each in (*DECLARED, ENUM)}
 """PostgreSQL's letters by the names of types; every other type is of U, user-defined ones."""
-_NOTHING_IN_COMMON: Final = frozenset({"P", "U", "Z"})
+_NOTHING_IN_COMMON: Final = frozenset({"E", "P", "U", "Z"})
 """Categories whose types are not brought to a common one."""
 PREFERRED: Final = names_where(lambda each: each.preferred)
 _IMPLICIT: Final = {each.name: frozenset(each.implicit) for each in DECLARED}
@@ -29,6 +29,8 @@ Kinds = Sequence[Type | None]
 
 
 def is_implicit(source: Type, target: Type) -> bool:
+    if not is_same_enum(source, target):
+        return False
     if source.name == target.name or target.name in _IMPLICIT.get(source.name, ()):
         return True
     given, wanted = element_of(source), element_of(target)
@@ -65,7 +67,9 @@ def resolve(functions: Sequence[Function], kinds: Kinds) -> Function | None:
 
 
 def kind_name(kind: Type | None) -> str:
-    return "unknown" if kind is None else kind.name
+    if kind is None:
+        return "unknown"
+    return kind.name if kind.enum is None else str(kind)
 
 
 def _widened(function: Function, count: int) -> Function | None:
@@ -80,7 +84,7 @@ def _widened(function: Function, count: int) -> Function | None:
 
 
 def _same(kind: Type | None, argument: Type) -> bool:
-    return kind is not None and kind.name == argument.name
+    return kind is not None and kind.name == argument.name and is_same_enum(kind, argument)
 
 
 def _exact(function: Function, kinds: Kinds) -> int:
@@ -135,10 +139,10 @@ def _by_open_ones(able: list[Function], kinds: Kinds) -> list[Function]:
 
 
 def _as_the_others(able: list[Function], kinds: Kinds) -> list[Function]:
-    known = {kind.name for kind in kinds if kind is not None}
+    known = {kind.name: kind for kind in kinds if kind is not None}
     if len(known) != 1:
         return able
-    one = Type(known.pop())
+    (one,) = map(Type, known)
     fitting = [f for f in able if _takes(f, [one] * len(kinds))]
     return fitting if len(fitting) == 1 else able
 
@@ -172,7 +176,8 @@ def nullif_type(left: Type, right: Type | None) -> Type:
 
 def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type:
     """The type to which CASE, COALESCE, UNION … bring all of them: PostgreSQL's rule. Text where
-    none is known. A length or precision stays where all have the same. Raises WrongType (42804)."""
+    none is known. A length or precision stays where all have the same. Raises WrongType (42804),
+    CannotCast (42846) for two enum types."""
     known = [kind for kind in kinds if kind is not None]
     if not known:
         return TEXT
@@ -180,11 +185,23 @@ def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type
         return known[0]
     found = known[0]
     for kind in known[1:]:
-        if kind.name == found.name:
+        if kind.name == found.name and is_same_enum(kind, found):
+            found = with_more_labels(found, kind)
             continue
+        if category(kind) == category(found) == ENUM.category:
+            raise CannotCast(f"{where} could not convert type {kind} to {found}")
         if category(kind) != category(found) or category(kind) in _NOTHING_IN_COMMON:
-            raise WrongType(f"{where} are of types {found.name} and {kind.name}: CAST one of them")
+            said = f"{kind_name(found)} and {kind_name(kind)}"
+            raise WrongType(f"{where} are of types {said}: CAST one of them")
         one_way = is_implicit(found, kind) and not is_implicit(kind, found)
         if not is_preferred(found) and one_way:
             found = kind
-    return Type(found.name)
+    return Type(found.name, enum=found.enum)
+
+
+def with_more_labels(one: Type, other: Type) -> Type:
+    """Return, of two types of one name, the version of an enum type that knows more labels: of two
+    columns the one may have been told of a new one before the other."""
+    if one.enum is None or other.enum is None or len(one.enum.labels) >= len(other.enum.labels):
+        return one
+    return other

@@ -13,14 +13,13 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.view import View
 from leasehold.model.errors import Refused, TooComplex
 from leasehold.sql.binding.bound_tree import BoundQuery, Column
 from leasehold.sql.binding.bound_write import BoundWrite, rows_in_the_way
 from leasehold.sql.binding.needed_privileges import NeededPrivilege
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.select_for_verify import Visits, add_visits, lock_tables
-from leasehold.sql.binding.views import FindView, no_views
+from leasehold.sql.binding.views import FindNamed, Named, no_names
 from leasehold.sql.binding.writes import WriteBinder
 from leasehold.sql.functions.function import TEXT
 from leasehold.sql.planning.commit_time_update import Computed, find_computed
@@ -83,7 +82,8 @@ class Prepared:
     has random values; `counts`: it draws numbers from sequences, or asks which were drawn.
     `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone` is the one
     in which its constants were read, None where that makes no difference. `needs`: the privileges
-    of whoever runs it. `views` are those that it names."""
+    of whoever runs it. `named` are the
+    views and enum types that it names."""
 
     text: str
     tag: str
@@ -105,7 +105,7 @@ class Prepared:
     counts: bool = False
     visited: tuple[Emitted, ...] = ()
     needs: tuple[NeededPrivilege, ...] = ()
-    views: tuple[tuple[str, View], ...] = ()
+    named: tuple[tuple[str, Named], ...] = ()
 
     def serves_in(self, zone: ZoneInfo) -> bool:
         return self.zone is None or self.zone is zone
@@ -118,7 +118,7 @@ def prepare(
     own: frozenset[int] = frozenset(),
     has_changed: HasChanged | None = None,
     zone: ZoneInfo = UTC,
-    find_view: FindView = no_views,
+    find_named: FindNamed = no_names,
 ) -> Prepared:
     """Return a statement's plan. `types` are those of the first parameters, None where open; `own`
     are the ids of tables that the transaction has own rows of; `has_changed` says of a table
@@ -134,7 +134,7 @@ def prepare(
     if isinstance(statement, tree.Explain):
         statement = statement.statement
     known = {number: kind for number, kind in enumerate(types, 1) if kind is not None}
-    binder = Binder(lookup, known, zone, find_view)
+    binder = Binder(lookup, known, zone, find_named)
     numbered = max(numbered, len(types))
     visits: Visits | None = None
     try:
@@ -190,7 +190,7 @@ def prepare(
             any(each.counts for each in all_emitted),
             visited,
             needs,
-            tuple(binder.views.used.items()),
+            (*binder.views.used.items(), *binder.enums.items()),
         )
     except RecursionError as error:
         raise TooComplex("the statement is nested too deeply") from error
@@ -243,19 +243,19 @@ class Plans:
         has_changed: HasChanged | None = None,
         zone: ZoneInfo = UTC,
         *,
-        find_view: FindView = no_views,
+        find_named: FindNamed = no_names,
         making: Callable[[str], AbstractContextManager[object]] = nullcontext,
     ) -> Prepared:
         """Return a plan that is kept, or make one as `prepare` does, in the block that `making`
         gives for the text; what that raises ends the call."""
         name = (text, types)
         for found in self._kept.get(name, ()):
-            if _serves(found, lookup, own, has_changed, zone, find_view):
+            if _serves(found, lookup, own, has_changed, zone, find_named):
                 with suppress(KeyError):  # another thread may have made room meanwhile
                     self._kept.move_to_end(name)
                 return found
         with making(text):
-            made = prepare(text, lookup, types, own, has_changed, zone, find_view)
+            made = prepare(text, lookup, types, own, has_changed, zone, find_named)
         if len(text) <= PLAN_CHARACTERS_MAX:
             self._keep(name, made)
         return made
@@ -284,11 +284,11 @@ def _serves(
     own: frozenset[int],
     has_changed: HasChanged | None,
     zone: ZoneInfo,
-    find_view: FindView,
+    find_named: FindNamed,
 ) -> bool:
     if not prepared.serves_in(zone):
         return False
-    if any(find_view(name) != view for name, view in prepared.views):
+    if any(find_named(name) != each for name, each in prepared.named):
         return False
     beside = prepared.beside
     owned = 0

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.syntax.accounting import NODES, Body, Sentence, location_of, refuse_unread
+from leasehold.sql.syntax.enum_names import ANY_NAME
 from leasehold.sql.syntax.marks import Mark, find_end
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
 from leasehold.sql.syntax.parsing import Parsed
@@ -56,13 +57,14 @@ class Words:
 
 
 class Reading:
-    """A statement that is converted. `zone` is that of the session that says it, "" = UTC. Places
-    are numbers of words."""
+    """A statement that is converted. `zone` is that of the session that says it, "" = UTC; `enums`
+    are the enum types that it may name. Places are numbers of words."""
 
     def __init__(self, parsed: Parsed, words: Words, zone: str = "") -> None:
         self.parsed = parsed
         self.source = parsed.source
         self.zone = zone
+        self.enums = ANY_NAME
         self._words = words
 
     def read(self, kind: str, body: Body, near: int = 0) -> Body:

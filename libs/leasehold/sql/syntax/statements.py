@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from leasehold.catalog.elements import OnChange
 from leasehold.catalog.sequence import Options, Owner
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
+from leasehold.values.enums import Enumeration
 from leasehold.values.types import Type
 
 # ------------------------------------------------------------------ parts
@@ -332,6 +333,14 @@ class AlterType:
 
 
 @dataclass(frozen=True, slots=True)
+class SetEnum:
+    """What ALTER TYPE of an enum type does to a column of it: no text says it of a table."""
+
+    column: str
+    enum: Enumeration
+
+
+@dataclass(frozen=True, slots=True)
 class SetNotNull:
     column: str
     position: int = 1
@@ -415,6 +424,7 @@ Action: TypeAlias = (
     | AlterIdentity
     | DropIdentity
     | AlterType
+    | SetEnum
     | SetNotNull
     | DropNotNull
     | AddUnique
@@ -605,6 +615,70 @@ class DropView:
 
 
 ViewStatement: TypeAlias = CreateView | DropView
+
+
+@dataclass(frozen=True, slots=True)
+class CreateEnum:
+    """CREATE TYPE … AS ENUM. `type_id`: what it gets; 0 where nobody has looked."""
+
+    name: str
+    labels: tuple[str, ...]
+    type_id: int = 0
+    position: int = 1
+
+    tag: ClassVar[str] = "CREATE TYPE"
+
+
+@dataclass(frozen=True, slots=True)
+class AddLabel:
+    """ALTER TYPE … ADD VALUE. `beside`: behind that label, or `before` it; "" = at the end."""
+
+    name: str
+    label: str
+    beside: str = ""
+    before: bool = False
+    if_not_exists: bool = False
+    position: int = 1
+
+    tag: ClassVar[str] = "ALTER TYPE"
+
+
+@dataclass(frozen=True, slots=True)
+class RenameLabel:
+    """ALTER TYPE … RENAME VALUE."""
+
+    name: str
+    label: str
+    to: str
+    position: int = 1
+
+    tag: ClassVar[str] = "ALTER TYPE"
+
+
+@dataclass(frozen=True, slots=True)
+class RenameEnum:
+    """ALTER TYPE … RENAME TO."""
+
+    name: str
+    to: str
+    position: int = 1
+
+    tag: ClassVar[str] = "ALTER TYPE"
+
+
+@dataclass(frozen=True, slots=True)
+class DropEnum:
+    """DROP TYPE. `cascade`: with the columns of the type."""
+
+    name: str
+    if_exists: bool = False
+    position: int = 1
+    cascade: bool = False
+
+    tag: ClassVar[str] = "DROP TYPE"
+
+
+EnumStatement: TypeAlias = CreateEnum | AddLabel | RenameLabel | RenameEnum | DropEnum
 OtherStatement: TypeAlias = DropAbsent | Comment | MakeBuiltIn
 
 
@@ -621,6 +695,7 @@ Change: TypeAlias = (
     | SequenceStatement
     | OtherStatement
     | ViewStatement
+    | EnumStatement
     | RoleStatement
 )
 

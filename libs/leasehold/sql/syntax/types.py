@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from leasehold.model.errors import SyntaxInvalid
+from leasehold.catalog.schema_names import PUBLIC
+from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid, UnknownObject
 from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_unread
+from leasehold.sql.syntax.enum_names import FindEnum, no_enums
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.source import Source
 from leasehold.sql.syntax.tree import TypeName
 from leasehold.values.catalog_types import SYSTEM_TYPES
+from leasehold.values.enums import KEPT, Enumeration
 from leasehold.values.interval import FIELDS
-from leasehold.values.types import VECTORS, Type, array_of, parse_type
+from leasehold.values.types import KNOWN, SYNONYMS, VECTORS, Type, array_of, enum_type, parse_type
 
 DOMAINS: Final[dict[str, tuple[str, int | None]]] = {
     "sql_identifier": ("name", None),
@@ -31,6 +34,17 @@ _TYPE: Final = handles(
     pct_type="%TYPE",
     later=["typeOid"],
 )
+_NOT_HERE: Final = frozenset(
+    {
+        *("money", "xml", "bit", "varbit", "macaddr", "macaddr8", "tsvector", "tsquery", "pg_lsn"),
+        *("point", "line", "lseg", "box", "path", "polygon", "circle", "jsonpath", "txid_snapshot"),
+        *("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange", "xid", "cid"),
+        *("int4multirange", "int8multirange", "nummultirange", "tsmultirange", "datemultirange"),
+        *("tstzmultirange", "pg_snapshot", "tid", "xid8", "refcursor", "bytea_output", "cstring"),
+        *("void", "record", "unknown", "anyenum", "anyelement", "anyarray", "enum"),
+    }
+)
+"""Types of PostgreSQL's own that are not built here, so that none can be made under the name."""
 _DIGITS_MAX: Final = 6
 _WHOLE_INTERVAL: Final = 0x7FFF
 _FIELD_BITS: Final = {1 << 2: "year", 1 << 1: "month", 1 << 3: "day"} | {
@@ -62,7 +76,10 @@ def read_type_name(source: Source, body: Body, near: int) -> tuple[TypeName, Int
         refuse("an array of more than one dimension", at)
     array = bool(bounds)
     name = names[-1]
-    if len(names) > 1 and names[:-1] != ["pg_catalog"]:
+    if names[:-1] == [PUBLIC]:
+        if is_built_in(name):
+            raise UnknownObject(f'type "{PUBLIC}.{name}" does not exist', position=at)
+    elif len(names) > 1 and names[:-1] != ["pg_catalog"]:
         if names[:-1] != ["information_schema"]:
             refuse(f"the type {'.'.join(names)!r:.80}", at)
         known, length = DOMAINS.get(name, (f"information_schema.{name}", None))
@@ -78,13 +95,40 @@ def read_type_name(source: Source, body: Body, near: int) -> tuple[TypeName, Int
     return TypeName(at, name, modifiers, array), None
 
 
-def type_of(name: TypeName, *, in_query: bool = True) -> Type:
-    """Return the type that is named. An expression that is kept (`in_query` False) may name types
-    of columns alone, not those of the system catalog. Raises FeatureNotSupported with the known
-    types."""
+def is_built_in(name: str) -> bool:
+    """Return whether it is the name of a type that no statement makes."""
+    plain = SYNONYMS.get(name, name)
+    return plain in KNOWN or plain in SYSTEM_TYPES or plain in VECTORS or plain == "float"
+
+
+def find_enum(name: str, find: FindEnum, at: int) -> Enumeration:
+    """Return the enum type of a name that is no built-in type's. Raises FeatureNotSupported for a
+    type of PostgreSQL's that there is not here, UnknownObject (42704)."""
+    found = None if name in _NOT_HERE else find(name)
+    if found is not None:
+        return found
+    if name in _NOT_HERE:
+        known = ", ".join(KNOWN)
+        raise FeatureNotSupported(
+            f"type {name!r:.80} is not known; known are: {known}, and enum types", position=at
+        )
+    if name.startswith(KEPT):
+        raise FeatureNotSupported(
+            "an expression that is kept with a table may name the enum types of its columns alone",
+            position=at,
+        )
+    raise UnknownObject(f'type "{name:.80}" does not exist', position=at)
+
+
+def type_of(name: TypeName, find: FindEnum = no_enums, *, in_query: bool = True) -> Type:
+    """Return the type that is named; `find` knows the enum types. An expression that is kept
+    (`in_query` False) may name types of columns alone, not those of the system catalog. Raises
+    FeatureNotSupported with the known types, UnknownObject (42704)."""
     if name.array:
-        return array_of(type_of(replace(name, array=False), in_query=in_query))
+        return array_of(type_of(replace(name, array=False), find, in_query=in_query))
     text = name.name
+    if not is_built_in(text) and not name.modifiers:
+        return enum_type(find_enum(text, find, name.at))
     of_query = in_query and (text in SYSTEM_TYPES or text in VECTORS)
     if of_query and not name.modifiers:
         return Type(text)

@@ -104,10 +104,10 @@ def _columns(catalog: SystemCatalog) -> Iterator[Row]:
                 "ordinal_position": number,
                 "column_default": None if column.generated else default,
                 "is_nullable": _YES[column.nullable],
-                "data_type": "ARRAY" if element_of(kind) else text.type_text(kind),
+                "data_type": _data_type(kind),
                 **_measures(kind),
                 "udt_catalog": catalog.database,
-                "udt_schema": "pg_catalog",
+                "udt_schema": "pg_catalog" if kind.enum is None else PUBLIC,
                 "udt_name": text.type_name(kind),
                 "dtd_identifier": str(number),
                 "is_self_referencing": "NO",
@@ -116,6 +116,12 @@ def _columns(catalog: SystemCatalog) -> Iterator[Row]:
                 "is_generated": "ALWAYS" if column.generated else "NEVER",
                 "generation_expression": default if column.generated else None,
             }
+
+
+def _data_type(kind: Type) -> str:
+    if element_of(kind):
+        return "ARRAY"
+    return text.type_text(kind) if kind.enum is None else "USER-DEFINED"
 
 
 def _measures(kind: Type) -> Row:

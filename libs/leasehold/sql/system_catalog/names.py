@@ -102,7 +102,8 @@ class CatalogNames:
             case "regclass":
                 return self._catalog.relation_name(oid)
             case "regtype":
-                return str(text.format_type(oid, None) if text.is_type(oid) else oid)
+                known = self._catalog.is_type(oid)
+                return str(self._catalog.format_type(oid, None) if known else oid)
             case "regnamespace":
                 named = {number: name for name, number in NAMESPACES.items()}
                 return text.quoted(named[oid]) if oid in named else str(oid)

@@ -30,7 +30,9 @@ from leasehold.sql.system_catalog.roles import (
 from leasehold.sql.system_catalog.sequences import dependencies, sequence_rows, sequences_view
 from leasehold.sql.system_catalog.system_rows import COLLATED, attribute_row, is_view
 from leasehold.sql.system_catalog.type_functions import columns_of, function_rows
-from leasehold.values.declared import BY_NAME
+from leasehold.values.declared import BY_NAME, ENUM
+from leasehold.values.enums import STEP
+from leasehold.values.oids import enum_oid, label_oid
 from leasehold.values.types import VECTORS, Type
 
 if TYPE_CHECKING:
@@ -291,8 +293,8 @@ def _constraint_rows(catalog: SystemCatalog) -> Iterator[Row]:
         yield row
 
 
-def type_rows() -> Iterator[Row]:
-    """Give the rows of pg_type, which are the same in every database."""
+def built_in_types() -> Iterator[Row]:
+    """Give the rows of pg_type that are the same in every database."""
     common = {"typnamespace": oids.CATALOG_NAMESPACE, "typowner": oids.OWNER}
     common |= {"typisdefined": 1, "typtypmod": -1}
     for name, numbers in BY_NAME.items():
@@ -329,6 +331,54 @@ def type_rows() -> Iterator[Row]:
                 "typalign": "d" if text.alignment_of(Type(name)) == "d" else "i",
                 "typcollation": collation,
                 **columns_of("[]"),
+            }
+
+
+def _types(catalog: SystemCatalog) -> Iterator[Row]:
+    yield from built_in_types()
+    for enum in catalog.access.enums.values():
+        common: dict[str, Any] = {
+            "typnamespace": oids.PUBLIC_NAMESPACE,
+            "typowner": catalog.access.owner_of(enum.type_id),
+            "typisdefined": 1,
+            "typtypmod": -1,
+            "typdelim": ",",
+            "typalign": ENUM.alignment,
+        }
+        oid, array_oid = enum_oid(enum.type_id), enum_oid(enum.type_id, array=True)
+        yield {
+            **common,
+            "oid": oid,
+            "typname": enum.name,
+            "typlen": ENUM.size,
+            "typtype": "e",
+            "typbyval": 1,
+            "typstorage": "p",
+            "typcategory": ENUM.category,
+            "typarray": array_oid,
+            **columns_of(ENUM.name),
+        }
+        yield {
+            **common,
+            "oid": array_oid,
+            "typname": f"_{enum.name}",
+            "typlen": -1,
+            "typtype": "b",
+            "typstorage": "x",
+            "typcategory": "A",
+            "typelem": oid,
+            **columns_of("[]"),
+        }
+
+
+def _labels(catalog: SystemCatalog) -> Iterator[Row]:
+    for enum in catalog.access.enums.values():
+        for label in enum.labels:
+            yield {
+                "oid": label_oid(enum.type_id, label.place),
+                "enumtypid": enum_oid(enum.type_id),
+                "enumsortorder": label.place / STEP,
+                "enumlabel": label.text,
             }
 
 
@@ -369,7 +419,8 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "pg_attrdef": _defaults,
     "pg_index": _indexes,
     "pg_constraint": _constraint_rows,
-    "pg_type": lambda _: type_rows(),
+    "pg_type": _types,
+    "pg_enum": _labels,
     "pg_proc": lambda _: function_rows(),
     "pg_am": _access_methods,
     "pg_collation": lambda _: [_COLLATION],

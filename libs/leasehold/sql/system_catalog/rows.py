@@ -16,6 +16,7 @@ from leasehold.catalog import definitions as text
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey, Index
+from leasehold.catalog.enum_types import as_called
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.schema_names import PG_CATALOG
 from leasehold.catalog.states import READABLE
@@ -23,7 +24,7 @@ from leasehold.catalog.view import is_view_id
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.information_schema import information_rows
 from leasehold.sql.system_catalog.names import SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
-from leasehold.sql.system_catalog.pg_catalog import catalog_rows, type_rows
+from leasehold.sql.system_catalog.pg_catalog import built_in_types, catalog_rows
 from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.sql.system_catalog.rights import Rights
 from leasehold.sql.system_catalog.roles import check_may_read
@@ -31,11 +32,18 @@ from leasehold.sql.system_catalog.sequences import (
     LastValue,
 )
 from leasehold.sql.system_catalog.system_rows import system_rows
+from leasehold.values.letters import ascii_lower
+from leasehold.values.oids import enum_oid
 from leasehold.values.types import SYNONYMS
 
 Row = Mapping[str, Any]
 
 _ARRAY: Final = re.compile(r"(?:\[[0-9]*\])+")
+_ENUM_NAME: Final = re.compile(
+    r'\s*+(?:(?:public|"public")\.)?+(?:"(?P<quoted>(?:[^"]|"")++)"|(?P<bare>[^\s".\[]++))\s*+'
+    r"(?P<array>(?:\[[0-9]*+\])++)?+\s*+",
+    re.IGNORECASE,
+)
 _MODIFIERS: Final = frozenset("0123456789, ")
 _MASK: Final = 0xFFFF_FFFF
 _ZONES: Final = frozenset({"", " with time zone", " without time zone"})
@@ -105,7 +113,8 @@ class SystemCatalog:
         self.settings = settings or {}
         views = self.access.views.values()
         self.views = [view.relation for view in sorted(views, key=lambda view: view.name)]
-        there = [table for table in tables if table.state in READABLE]
+        enums = self.access.enums
+        there = [as_called(table, enums) for table in tables if table.state in READABLE]
         self.tables = sorted((*there, *self.views), key=lambda table: table.name)
         self.base_tables = [
             table
@@ -151,6 +160,9 @@ class SystemCatalog:
         """The comments by number of the object, catalog that has it and number of the column."""
         found: dict[tuple[int, str, int], str] = {}
         for (object_id, element_id), said in self.access.comments.items():
+            if object_id in self.access.enums:
+                found[enum_oid(object_id), "pg_type", 0] = said
+                continue
             table = self._by_id.get(object_id)
             if table is None:
                 continue
@@ -259,10 +271,37 @@ class SystemCatalog:
         names = {plain, known}
         if known in ("char", '"char"'):  # two types, of which the first one is bpchar's
             names = {"bpchar" if known == "char" else "char"}
-        for row in type_rows():
+        for row in built_in_types():
             if not names.isdisjoint((row["typname"], text.format_type(row["oid"], None))):
                 return int(row["typarray"] if is_array else row["oid"]) or None
-        return None
+        return self._enum_oid(name)
+
+    def _enum_oid(self, name: str) -> int | None:
+        said = _ENUM_NAME.fullmatch(name)
+        if said is None:
+            return None
+        plain = ascii_lower(said["bare"]) if said["bare"] else said["quoted"].replace('""', '"')
+        found = self.access.enums_by_name.get(plain)
+        if found is None:
+            return None
+        return enum_oid(found.type_id, array=said["array"] is not None)
+
+    def format_type(self, oid: int | None, modifier: int | None) -> str | None:
+        """Return a type as PostgreSQL writes it; ??? for what nobody knows."""
+        return self._made_types.get(oid) or text.format_type(oid, modifier)
+
+    def is_type(self, oid: int) -> bool:
+        return oid in self._made_types or text.is_type(oid)
+
+    @cached_property
+    def _made_types(self) -> dict[int | None, str]:
+        """The enum types, and arrays of them, by their numbers."""
+        found: dict[int | None, str] = {}
+        for enum in self.access.enums.values():
+            name = text.quoted(enum.name)
+            found[enum_oid(enum.type_id)] = name
+            found[enum_oid(enum.type_id, array=True)] = f"{name}[]"
+        return found
 
     # --- what there is -----------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.sql.system_catalog import oids
 from leasehold.values.declared import BY_NAME as TYPES
+from leasehold.values.declared import ENUM
 
 _CSTRING: Final = 2275
 _INTERNAL: Final = 2281
@@ -52,6 +53,7 @@ _NUMBERS: Final = """
     regnamespace regnamespace 4084 4085 4087 4088
     regrole regrole 4098 4092 4094 4095
     [] array_ 750 751 2400 2401
+    enum enum_ 3506 3507 3532 3533
 """
 """A type, how the names of its functions begin, and their numbers: input, output, receive, send."""
 _WITH_MODIFIER: Final = frozenset(
@@ -77,8 +79,8 @@ def _made() -> Iterator[tuple[str, tuple[TypeFunction, ...]]]:
     for line in _NUMBERS.strip().splitlines():
         kind, stem, *numbers = line.split()
         kind = kind.replace("-", " ")
-        own = _ANYARRAY if kind == "[]" else TYPES[kind].oid
-        more = _MORE if stem in _WITH_MODIFIER else ()
+        own = {"[]": _ANYARRAY, ENUM.name: ENUM.oid}.get(kind) or TYPES[kind].oid
+        more = _MORE if stem in _WITH_MODIFIER else _MORE[: int(kind == ENUM.name)]
         signatures = (
             ("in", (_CSTRING, *more), own),
             ("out", (own,), _CSTRING),

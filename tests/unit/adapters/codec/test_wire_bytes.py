@@ -54,6 +54,7 @@ DIGESTS = {
     "AccessWrite": "b602fb022fb1a206",
     "ViewWrite": "2f43a6e530a0346b",
     "CommentWrite": "fab303a07eabce17",
+    "EnumWrite": "3262a462afc3334d",
 }
 
 

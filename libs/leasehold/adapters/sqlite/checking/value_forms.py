@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any, Final
+from zlib import crc32
 
 import apsw
 
@@ -12,6 +13,7 @@ from leasehold.catalog.elements import Column
 from leasehold.model.errors import Refused
 from leasehold.values import interval, json_text, jsonb, networks, numeric
 from leasehold.values.dates import DAY_US
+from leasehold.values.declared import ENUM
 from leasehold.values.doubles import NAN
 from leasehold.values.storage import from_storage, to_storage
 from leasehold.values.types import FLOATS, INTEGER_BITS, TIMED, Type, element_of
@@ -42,6 +44,10 @@ def wrong_value(column: Column, name: str) -> str:
         right = f"typeof({name}) = 'integer'"
     elif kind.name in FLOATS:
         right = f"typeof({name}) = 'real' OR {name} = '{NAN}'"
+    elif kind.name == ENUM.name:
+        assert kind.enum is not None, kind
+        places = ", ".join(map(str, map(int, kind.enum.places)))
+        right = f"typeof({name}) = 'integer' AND {name} IN ({places})"
     elif kind.name == "bytea":
         right = f"typeof({name}) = 'blob'"
     elif element_of(kind) is not None:
@@ -63,6 +69,8 @@ def _form_check(kind: Type) -> str:
     element = element_of(kind)
     if element is not None:
         words = f"{element.name} {element.length or ''} {element.precision or ''} {element.scale}"
+        if element.enum is not None:  # by its labels: each version has a check of its own
+            words += f" {crc32(repr(element.enum).encode())}"
         return f"is_array_of_{re.sub('[^a-z0-9]', '_', words)}"
     name = f"is_{kind.name}"
     if kind.precision is None or kind.scale is None:

@@ -518,7 +518,7 @@ def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
     if name == "jsonb_object_agg" and len(kinds) == 2:
         return _named(*kinds)
     kind = kinds[0] if len(kinds) == 1 else None
-    if name in ("min", "max") and kind is not None and element_of(kind):
+    if name in ("min", "max") and kind is not None and (element_of(kind) or kind.enum is not None):
         return _extreme(name, kind)
     found = resolve([_BY_SHAPE[a] for a in _TABLE if a.name == name], kinds)
     if found is None:

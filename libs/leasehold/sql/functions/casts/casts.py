@@ -48,7 +48,16 @@ from leasehold.values.storage import to_storage
 from leasehold.values.text_io import from_text, reads_zone, shows_zone, to_text
 from leasehold.values.time_zone import InZone, at_zone, local_of
 from leasehold.values.times import round_time, round_zoned
-from leasehold.values.types import FLOATS, INTEGER_BITS, TIMED, Type, array_of, element_of
+from leasehold.values.types import (
+    FLOATS,
+    INTEGER_BITS,
+    TIMED,
+    Type,
+    array_of,
+    element_of,
+    is_same_enum,
+    plain_type,
+)
 
 Context: TypeAlias = Literal["implicit", "assignment", "explicit"]
 Convert: TypeAlias = Callable[..., Any]
@@ -209,7 +218,7 @@ def _allowed(source: Type, target: Type, context: Context) -> bool:
 def _changed(source: Type, target: Type) -> Convert | None:
     """The change of the type, without length or precision; None where there is none."""
     if source.name == target.name:
-        return unchanged
+        return unchanged if is_same_enum(source, target) else None
     if {source.name, target.name} & SYSTEM_TYPES:
         return catalog_casts.changed(source, target)
     if is_text(target):
@@ -219,7 +228,7 @@ def _changed(source: Type, target: Type) -> Convert | None:
     if is_text(source) and reads_zone(target):
         return _read_in_zone(target)
     if is_text(source):
-        plain = Type(target.name)
+        plain = plain_type(target)
         return lambda value: from_text(plain, value)
     if source.name in NUMBERS and target.name in NUMBERS:
         return _number(source, target)
@@ -359,6 +368,9 @@ def _json_part(stored: str, wanted: type, target: Type) -> Any:
 
 
 def _fitted(source: Type, target: Type, context: Context) -> Convert | None:
+    if source.enum is not None and target.enum is not None:
+        # Of two versions of an enum type the one may have a label more.
+        return None if target.enum.holds_all_of(source.enum) else target.enum.fitting
     if target.length is not None and is_text(target):
         if source.name == target.name and (source.length or target.length + 1) <= target.length:
             return None

@@ -77,7 +77,7 @@ _DEFINITIONS: Final = (
         "format_type",
         (OID, INTEGER),
         TEXT,
-        lambda _, oid, modifier: definitions.format_type(oid, modifier),
+        lambda catalog, oid, modifier: catalog.format_type(oid, modifier),
         strict=False,
     ),
     _told("pg_get_indexdef", (OID,), TEXT, lambda catalog, oid: catalog.index_text(oid)),
@@ -123,16 +123,16 @@ _DEFINITIONS: Final = (
 # ------------------------------------------------------------------ names
 
 
-def _type_visible(_: SystemCatalog, oid: int) -> int | None:
-    return 1 if definitions.is_type(oid) else None
+def _type_visible(catalog: SystemCatalog, oid: int) -> int | None:
+    return 1 if catalog.is_type(oid) else None
 
 
 def _registered(kind: str) -> Tell:
     return lambda catalog, name: catalog.names.find(kind, name)
 
 
-def _types_of(_: SystemCatalog, stored: str) -> str:
-    return ", ".join(str(definitions.format_type(oid, None)) for oid in elements_of(stored))
+def _types_of(catalog: SystemCatalog, stored: str) -> str:
+    return ", ".join(str(catalog.format_type(oid, None)) for oid in elements_of(stored))
 
 
 def _last_value(catalog: SystemCatalog, oid: int) -> int | None:

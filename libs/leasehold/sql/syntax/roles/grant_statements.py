@@ -50,9 +50,9 @@ class GrantPrivileges:
 
 @dataclass(frozen=True, slots=True)
 class ChangeOwner:
-    """ALTER TABLE or SEQUENCE … OWNER TO role."""
+    """ALTER TABLE, SEQUENCE or TYPE … OWNER TO role."""
 
-    kind: Literal["table", "sequence"]
+    kind: Literal["table", "sequence", "type"]
     object: ObjectNamed
     owner: RoleNamed
     if_exists: bool = False
