@@ -1,5 +1,5 @@
-"""Plans over the manifests of a place: which backups a restore needs, which one an increment goes on
-from, which ones retention removes. PURE.
+"""Plans over the manifests of a place: which backups a restore needs, which one an increment
+goes on from, which ones retention removes. PURE.
 
 A full backup and the increments behind it are a chain: each increment goes on exactly where its
 parent ends. A restore to LSN X takes the full backup nearest below X whose chain reaches X.

@@ -7,22 +7,18 @@ manifest is written, which is last; until then nobody takes it for a backup.
 
 from __future__ import annotations
 
-import logging
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.http.snapshot_fetch import fetch_snapshot
-from leasehold.adapters.http.snapshot_server import SNAPSHOT_PATH, copy_store, file_checksum
-from leasehold.adapters.kafka.log_identity import log_offsets
-from leasehold.adapters.kafka.reader import TO_THE_END_MS, TopicReader
+from leasehold.adapters.http.snapshot_server import file_checksum
 from leasehold.adapters.objects.pace import Pace
-from leasehold.adapters.os.clock import boottime_ns, random_bytes, unix_us
+from leasehold.adapters.os.clock import random_bytes, unix_us
 from leasehold.adapters.os.compiled import version_line
 from leasehold.adapters.sqlite.checking.checker import check_file
 from leasehold.adapters.sqlite.layout import LAYOUT_VERSION
@@ -42,20 +38,13 @@ from leasehold.backup.replay import LogFollower, place_of
 from leasehold.backup.repository import Repository
 from leasehold.backup.sealing import SALT_BYTES, Key
 from leasehold.backup.segment import frame
+from leasehold.backup.sources import LogSource, Source
 from leasehold.backup.store_file import open_file
 from leasehold.backup.told import NOBODY, Told
-from leasehold.model.errors import (
-    BusUnavailable,
-    ConfigurationError,
-    LogStopped,
-    SnapshotUnavailable,
-)
+from leasehold.model.errors import LogStopped
 from leasehold.model.records.acks import ROLES_CHECKED, CheckReport
 from leasehold.model.records.log import LogPosition
-from leasehold.model.topics import Topics
-from leasehold.node.bootstrap import serving_nodes, stored_position
-from leasehold.settings.environment import KafkaSettings
-from leasehold.settings.snapshot import SnapshotSettings, token_kept_here
+from leasehold.node.bootstrap import stored_position
 
 PART_BYTES: Final = 8 << 20
 """Of a store's file or of the log, before it is packed: an object of its own. What is damaged is
@@ -63,80 +52,7 @@ known to this; and so many of them are in memory."""
 DOUBT_BYTES_MAX: Final = 8 * PART_BYTES
 PARTS_UNDER_WAY: Final = 4
 PACKED_AT_ONCE: Final = 2
-RECORDS_PER_READ_MAX: Final = 1_000
-READ_SLICE_S: Final = 0.1
-READ_STALL_S: Final = 30.0
-MASTER: Final = "master"
 CODEC: Final = MessagePackCodec()
-LOG: Final = logging.getLogger("leasehold.backup")
-
-
-class Source(Protocol):
-    """Whence a store's copy comes."""
-
-    def copy_to(self, path: Path) -> str:
-        """Put a copy of one commit in the place of `path`; return whose it is."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class FileSource:
-    """The store in a file beside its node, which goes on meanwhile."""
-
-    path: Path
-
-    def copy_to(self, path: Path) -> str:
-        """Copy it. Raises ConfigurationError where there is no store, StoreCorrupted."""
-        if not self.path.is_file():
-            raise ConfigurationError(f"{self.path} is not there: name the store.db of a node")
-        copy_store(self.path, path)
-        return str(self.path.name)
-
-
-@dataclass(frozen=True, slots=True)
-class NodeSource:
-    """A node that serves snapshots: a replicant rather than the master. `data`: where the token of
-    this machine's nodes lies, if the settings have none."""
-
-    kafka: KafkaSettings
-    topics: Topics
-    snapshot: SnapshotSettings
-    data: Path
-    node: str = ""
-    """The one to ask; "" = any."""
-
-    def copy_to(self, path: Path) -> str:
-        """Fetch a copy. Raises SnapshotUnavailable, BusUnavailable, ConfigurationError."""
-        token = self.snapshot.token or token_kept_here(self.data)
-        if token is None:
-            raise ConfigurationError(
-                "LEASEHOLD_SNAPSHOT_TOKEN is not set, so no node can be asked for its store: set it"
-                " as for the nodes, or name a store's file with --store"
-            )
-        reader = TopicReader(self.kafka, "leasehold-backup")
-        try:
-            nodes = serving_nodes(reader, self.topics, "")
-        finally:
-            reader.close()
-        wanted = [ack for ack in nodes if self.node in ("", ack.node)]
-        wanted.sort(key=lambda ack: ack.role == MASTER)  # stable: the furthest ahead first
-        tls = self.snapshot.to_fetch()
-        scheme = "http" if tls is None else "https"
-        why = []
-        for ack in wanted:
-            url = f"{scheme}://{ack.serves}{SNAPSHOT_PATH}"
-            try:
-                fetch_snapshot(url, path, token=token, node="leasehold-backup", tls=tls)
-            except SnapshotUnavailable as error:
-                LOG.warning("could not fetch a snapshot from %s: %s", ack.node, error.message)
-                why.append(f"{ack.node}: {error.message}")
-            else:
-                return ack.node
-        heard = "; ".join(why) or f"no node{f' {self.node}' if self.node else ''} serves one now"
-        raise SnapshotUnavailable(
-            f"no copy of a store could be had ({heard}): start a replicant with"
-            " LEASEHOLD_SNAPSHOT_TOKEN, or name a store's file with --store"
-        )
 
 
 class Made(NamedTuple):
@@ -299,8 +215,7 @@ def trouble_words(reports: list[CheckReport], names: Mapping[int, str]) -> Itera
 def create_increment(
     repository: Repository,
     parent: Manifest,
-    kafka: KafkaSettings,
-    topics: Topics,
+    log: LogSource,
     *,
     pace: Pace | None = None,
     told: Told = NOBODY,
@@ -315,15 +230,14 @@ def create_increment(
     position = CODEC.decode_as(LogPosition, repository.private(parent).position)
     made_us = made_after(parent, unix_us())
     draft = _begin(repository, Kind.LOG, made_us)
-    reader = TopicReader(kafka, "leasehold-backup", fetch_wait_ms=TO_THE_END_MS)
     try:
-        _, end = log_offsets(reader, topics.log.name, position)
+        end = log.end_behind(position)
         if end <= position.offset:
             return None
         told.begin("reading the log", end - position.offset)
         follower = LogFollower(position)
         cut = _Segments(draft, follower, pace)
-        for offset, data in _records(reader, topics.log.name, position.offset, end):
+        for offset, data in log.records(position.offset, end):
             cut.take(offset, data)
             told.add(1)
         follower.check()
@@ -336,7 +250,7 @@ def create_increment(
             parent=parent.id,
             root=parent.root,
             database=parent.database,
-            source=topics.log.name,
+            source=log.name,
             program=version_line(),
             made_us=made_us,
             begin=parent.end,
@@ -349,26 +263,6 @@ def create_increment(
     except BaseException:
         draft.give_up()
         raise
-    finally:
-        reader.close()
-
-
-def _records(reader: TopicReader, log: str, begin: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and bytes of the records there. Raises BusUnavailable, LogStopped."""
-    reader.start(log, 0, begin)
-    give_up_ns = boottime_ns() + int(READ_STALL_S * 1e9)
-    while reader.next_offset(log, 0) < end:
-        found = reader.read(RECORDS_PER_READ_MAX, READ_SLICE_S)
-        for record in found:
-            if record.offset < end:
-                yield record.offset, record.value or b""
-        if found:
-            give_up_ns = boottime_ns() + int(READ_STALL_S * 1e9)
-        elif boottime_ns() > give_up_ns:
-            raise BusUnavailable(
-                f"Kafka did not deliver offset {reader.next_offset(log, 0)} of {log} in"
-                f" {READ_STALL_S:g} s"
-            )
 
 
 class _Segments:

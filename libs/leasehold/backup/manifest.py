@@ -1,4 +1,4 @@
-"""The manifest of a backup: the one description of what lies at a backup's place, and in which form.
+"""The manifest of a backup: the one description of what lies at a place, and in which form.
 
     <place>/<backup id>/store-00000 …     parts of one store's file, of a full backup
     <place>/<backup id>/log-00000 …       records of the log, of an increment

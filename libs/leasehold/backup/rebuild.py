@@ -1,5 +1,5 @@
-"""Brings a store's file back from backups: the full one, then the log up to the target. What is read
-is held to the digests of its manifest, and the store that comes of it is checked.
+"""Brings a store's file back from backups: the full one, then the log up to the target. What is
+read is held to the digests of its manifest, and the store that comes of it is checked.
 """
 
 from __future__ import annotations

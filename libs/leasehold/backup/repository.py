@@ -1,4 +1,4 @@
-"""The backups that lie at a place: listed, read and checked against their digests, written, removed.
+"""The backups that lie at a place: listed, read and checked against digests, written, removed.
 
 A backup is whole when its manifest is there, and that is written last. What stands at the place
 without one is unfinished: of a process that still runs, or was killed.

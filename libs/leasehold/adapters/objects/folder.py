@@ -49,7 +49,6 @@ class FolderObjects:
                 return path.read_bytes()
             except FileNotFoundError:
                 return None
-        return None
 
     def names(self) -> list[str]:
         with self._told("its files can't be listed"):
@@ -59,7 +58,6 @@ class FolderObjects:
                 for path in found
                 if not path.name.startswith(UNFINISHED)
             )
-        return []
 
     def remove(self, name: str) -> None:
         path = self._path(name)

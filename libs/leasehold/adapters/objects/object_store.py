@@ -1,5 +1,5 @@
-"""Objects in an object store: S3 and what speaks its protocol, Google's, Azure's. An object is there
-when the whole of it was sent.
+"""Objects in an object store: S3 and what speaks its protocol, Google's, Azure's. An object is
+there when the whole of it was sent.
 
 Who may do so is said as each store's own tools are told it: by the environment
 (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL …), or the machine's role.
@@ -12,13 +12,15 @@ from contextlib import contextmanager
 from typing import Any, Final, Self
 
 import obstore
+from obstore import store as stores
 from obstore.exceptions import BaseError
-from obstore.store import MemoryStore, from_url
+from obstore.store import MemoryStore
 
 from leasehold.model.errors import BackupUnavailable, ConfigurationError
 
 MEMORY: Final = "memory://"
 _CLIENT: Final[Any] = {"timeout": "60s", "connect_timeout": "10s"}
+_AT: Final[Any] = stores.from_url  # an overload for each kind of store; which it is, a user says
 _RETRIES: Final[Any] = {"max_retries": 5}
 
 
@@ -37,7 +39,7 @@ class StoreObjects:
             return cls(MemoryStore(), url)
         plain = {"allow_http": True} if url.startswith("http://") else {}
         try:
-            store = from_url(url, client_options={**_CLIENT, **plain}, retry_config=_RETRIES)
+            store = _AT(url, client_options={**_CLIENT, **plain}, retry_config=_RETRIES)
         except (BaseError, ValueError) as error:
             raise ConfigurationError(f"{url} is no place for backups: {_first(error)}") from error
         return cls(store, url)
@@ -56,12 +58,10 @@ class StoreObjects:
                 return bytes(obstore.get(self._store, name).bytes())
             except FileNotFoundError:
                 return None
-        return None
 
     def names(self) -> list[str]:
         with self._told("its objects can't be listed"):
             return sorted(str(each["path"]) for page in obstore.list(self._store) for each in page)
-        return []
 
     def remove(self, name: str) -> None:
         with self._told(f"{name} can't be removed"):
