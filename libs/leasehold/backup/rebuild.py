@@ -24,10 +24,12 @@ from leasehold.backup.replay import Replay, place_of
 from leasehold.backup.repository import Repository
 from leasehold.backup.sealing import Key
 from leasehold.backup.segment import read_frames
+from leasehold.backup.sources import FileSource
 from leasehold.backup.told import NOBODY, Told
 from leasehold.model.errors import BackupDamaged, ConfigurationError
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import LogPosition
+from leasehold.node.bootstrap import stored_position
 from leasehold.settings.private_files import make_private_file
 
 READ_AHEAD: Final = 4
@@ -68,11 +70,11 @@ def rebuild_store(
     private = repository.private(full)
     told.begin("reading the store", full.store_bytes)
     _write_store(repository, full, path, pace, told)
-    sums = _sums_of(path, full.id, told)
+    sums = _sums_of(path, f"backup {full.id}", told)
     _compare(full, private.tables, sums)
     if plan.increments:
         position = _apply_log(repository, plan, path, pace, told)
-        sums = _sums_of(path, plan.last.id, told)
+        sums = _sums_of(path, f"backup {plan.last.id}", told)
     else:
         position = CODEC.decode_as(LogPosition, private.position)
     target = plan.target
@@ -122,14 +124,22 @@ def read_objects(repository: Repository, full: Manifest, pace: Pace) -> Iterator
                 each.cancel()
 
 
-def _sums_of(path: Path, backup: str, told: Told) -> tuple[TableSum, ...]:
+def rebuild_from_file(source: Path, path: Path, *, told: Told = NOBODY) -> Rebuilt:
+    """Copy a node's store to the new file `path`, and check it: for who has no backup, and has lost
+    the log. Raises ConfigurationError where it is no store; BackupDamaged, StoreCorrupted."""
+    told.step("copying the store")
+    FileSource(source).copy_to(path)
+    return Rebuilt(stored_position(path), _sums_of(path, str(source), told))
+
+
+def _sums_of(path: Path, what: str, told: Told) -> tuple[TableSum, ...]:
     """Check the store and return its sums. Raises BackupDamaged for findings of its tables."""
     told.step("checking its tables")
     reports: list[CheckReport] = []
     check_file(path, reports.append)
     names = table_names(path)
     for words in trouble_words(reports, names):
-        raise BackupDamaged(f"the store of backup {backup} is not sound: {words}", backup=backup)
+        raise BackupDamaged(f"the store of {what} is not sound: {words}", of=what)
     return tuple(sum_of(report, names) for report in reports)
 
 

@@ -7,20 +7,17 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from leasehold.adapters.objects.pace import Pace
 from leasehold.adapters.os.clock import random_bytes
 from leasehold.adapters.sqlite.layout import WriterLock
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.backup.chain import Plan
 from leasehold.backup.manifest import TableSum
 from leasehold.backup.new_log import NewLog, check_unused, position_in_new_log
-from leasehold.backup.rebuild import rebuild_store
-from leasehold.backup.repository import Repository
+from leasehold.backup.rebuild import Rebuilt
 from leasehold.backup.store_file import open_file
 from leasehold.backup.told import NOBODY, Told
 from leasehold.model.errors import ConfigurationError, LeaseholdError, StoreUnwritable
@@ -43,21 +40,19 @@ class Restored(NamedTuple):
 
 
 def restore_database(
-    repository: Repository,
-    plan: Plan,
+    rebuild: Callable[[Path], Rebuilt],
     stores: Sequence[Path],
     kafka: KafkaSettings,
     redis: RedisSettings,
     topics: Topics,
     *,
-    pace: Pace | None = None,
     told: Told = NOBODY,
 ) -> Restored:
-    """Restore what `plan` says as the new database of `topics`, with the same store for each file
-    of `stores`, which must not be there; return what it is.
+    """Make the new database of `topics` of a store, with the same one for each file of `stores`,
+    which must not be there; return what it is. `rebuild` brings the store into a file.
 
-    Raises ConfigurationError where there is such a database, or such a file; what `rebuild_store`
-    raises; BusUnavailable, LedgerUnavailable. Then no topic and no file of it is left.
+    Raises ConfigurationError where there is such a database, or such a file; what `rebuild` raises;
+    BusUnavailable, LedgerUnavailable, StoreUnwritable. Then no topic and no file of it is left.
     """
     assert stores, "a database has a store"
     with ExitStack() as held:
@@ -68,7 +63,7 @@ def restore_database(
         work.mkdir(mode=FOLDER_MODE)
         held.callback(shutil.rmtree, work, ignore_errors=True)
         path = work / "store.db"
-        position, sums = rebuild_store(repository, plan, path, pace=pace, told=told)
+        position, sums = rebuild(path)
         log = NewLog(kafka, topics, told)
         held.callback(log.close)
         try:

@@ -58,6 +58,8 @@ def module_of(name: str) -> str:
     """Return the module of one of SUMMARIES."""
     if name in IN_TRANSFER:
         return f"leasehold.cli.transfer.{IN_TRANSFER[name]}"
+    if name == "backup":
+        return "leasehold.cli.backups.backup"
     package = "leasehold.cli.access" if name in IN_ACCESS else "leasehold.cli"
     return f"{package}.{name.replace('-', '_')}"
 
