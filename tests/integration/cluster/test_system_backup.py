@@ -32,6 +32,7 @@ from tests.support.cluster.system_cluster import (
     until,
 )
 from tests.support.cluster.system_load import Load, made_counters, settled
+from tests.support.documents.document_run import ROOT, run_document
 
 pytestmark = pytest.mark.long("backs a whole cluster up under writers, and starts another from it")
 
@@ -79,7 +80,10 @@ def world(beside: Beside, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         words = (str(place), "--key-file", str(key))
         repeated = {
             "id": new_request_id().hex(),
-            **{"table": "t", "op": "insert", "key": {"id": 1_000}, "values": {"n": 5}},
+            "table": "t",
+            "op": "insert",
+            "key": {"id": 1_000},
+            "values": {"n": 5},
         }
         with Load(settings, "t", KEYS) as load:
             load.more(100)
@@ -154,8 +158,7 @@ def test_it_goes_on_and_tells_every_row(world: World, restored: LocalCluster) ->
     with ChangeProducer(settings) as producer:
         outcome = settled(producer.submit(insert))
     assert outcome.lsn > world.lsn
-    versions = command(restored, "versions", "--json").json
-    (table_id,) = {each["table_id"] for each in versions if each["table"] == "t"}
+    table_id = command(restored, "versions", "t", "--json").json["table_id"]
     rows = Topics(restored.cluster_settings.database).rows(table_id).name
 
     def told() -> dict[bytes, bytes]:
@@ -168,6 +171,13 @@ def test_it_goes_on_and_tells_every_row(world: World, restored: LocalCluster) ->
     assert all(isinstance(image, RowImage) for image in images.values())
     assert images[row_key((1_000,))].lsn == world.outcome.lsn
     assert_consistent(restored, ("m1", "r1"))
+
+
+def test_its_page_shows_what_happens(world: World, tmp_path: Path) -> None:
+    """docs/how-to/back-up.md, on a database that has tables already."""
+    cluster = world.cluster
+    environ = {**cluster.env("reader"), "LEASEHOLD_SQL_PORT": str(cluster.ports.sql[0])}
+    assert run_document(ROOT / "docs" / "how-to" / "back-up.md", tmp_path, environ)
 
 
 def test_a_database_that_is_there_is_not_touched(world: World, restored: LocalCluster) -> None:
