@@ -12,7 +12,6 @@ from tests.matrix.definition import names, read
 from tests.matrix.walk import walked
 from tests.models.summary import AddLine, ModelLine
 
-
 LIKE_ANOTHER = pytest.mark.long("another item that walks the same steps is in make test")
 
 
