@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 
 class Told(Protocol):
-    """Whoever is told."""
+    """Takes note of how far long work is."""
 
     def step(self, words: str) -> None:
         """Take note of what is done now, for a time that is not known."""

@@ -1,1 +1,1 @@
-"""Where objects of bytes are kept under names: a folder, or an object store such as S3."""
+"""Keeps objects of bytes under names: in a folder, or in an object store such as S3."""
