@@ -18,7 +18,7 @@ from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from leasehold import ChangeProducer
 from leasehold.adapters.codec.published import restore_image
-from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.adapters.codec.records import restore_row_key, row_key
 from leasehold.adapters.kafka.whole_topic import read_compacted
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.model.records.events import RowImage
@@ -38,7 +38,6 @@ pytestmark = pytest.mark.long("backs a whole cluster up under writers, and start
 
 NODES = ("m1", "r1", "changefeed")
 KEYS = range(8)
-CODEC = MessagePackCodec()
 
 
 class World(NamedTuple):
@@ -165,7 +164,7 @@ def test_it_goes_on_and_tells_every_row(world: World, restored: LocalCluster) ->
         return read_compacted(settings.kafka, "rows", rows)
 
     until(lambda: row_key((2_000,)) in told(), "the new row on its topic")
-    images = {key: restore_image(key, value) for key, value in told().items()}
+    images = {key: restore_image(restore_row_key(key), value) for key, value in told().items()}
     wanted = {row_key((key,)) for key in (*KEYS, 1_000, 2_000)}
     assert wanted <= images.keys()
     assert all(isinstance(image, RowImage) for image in images.values())

@@ -64,15 +64,23 @@ def register(subparsers: Subparsers) -> None:
     _add_work(verified)
     verified.add_argument("--id", help="only this backup with what it rests on (all)")
     finish(verified, verify)
-    restored = actions.add_parser("restore", help="bring a database back under a new name")
+    restored = actions.add_parser(
+        "restore", help="bring a database back under a new name, or one table beside the living one"
+    )
     _add_place(
         restored,
         key="the key that it was made with",
         place="of backups; or the store.db of a stopped node, where there is no backup",
     )
-    restored.add_argument(
-        "--database", required=True, metavar="NAME", help="the new one, on LEASEHOLD_KAFKA"
+    into = restored.add_mutually_exclusive_group(required=True)
+    into.add_argument("--database", metavar="NAME", help="the new one, on LEASEHOLD_KAFKA")
+    into.add_argument(
+        "--table",
+        metavar="TABLE",
+        help="only this table, into a new one of the running LEASEHOLD_DATABASE (--name): columns,"
+        " primary key and rows",
     )
+    restored.add_argument("--name", help="of the new table")
     restored.add_argument(
         "--store",
         type=Path,
@@ -81,6 +89,7 @@ def register(subparsers: Subparsers) -> None:
         help="where a node of it will have its store; may be given for several nodes (default:"
         " LEASEHOLD_DATA/LEASEHOLD_NODE/store.db)",
     )
+    _add_work(restored)
     target = restored.add_mutually_exclusive_group()
     target.add_argument("--to-lsn", type=positive_number, metavar="LSN", help="up to this LSN")
     target.add_argument(
@@ -117,7 +126,8 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         "--work",
         type=Path,
         metavar="FOLDER",
-        help="for a copy of the store meanwhile (the system's for temporary files)",
+        help="for a copy of the store meanwhile (the system's for temporary files; of a restored"
+        " database it is where the store will be)",
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from leasehold.backup.chain import NEWEST, Target, plan_restore
+from leasehold.backup.one_table import copy_table
 from leasehold.backup.rebuild import Rebuilt, rebuild_from_file, rebuild_store
 from leasehold.backup.restore import restore_database
 from leasehold.backup.told import Told
@@ -15,12 +17,17 @@ from leasehold.cli.backups.progress import shown
 from leasehold.cli.backups.shared import pace_of, repository_of
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output, clock_time
+from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.errors import ConfigurationError
 from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
 
 
 def restore(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    if (args.table is None) != (args.name is None) or (args.table and args.store):
+        raise ConfigurationError("--table goes with --name, and without --store")
+    if args.table is not None:
+        return _restore_table(args, settings, output)
     topics = Topics(args.database, settings.cluster.replication_factor)
     stores = args.store or [settings.cluster.folder / "store.db"]
     with shown(output) as told:
@@ -50,6 +57,23 @@ def restore(args: argparse.Namespace, settings: ClientSettings, output: Output) 
             f"start a node that may become master with LEASEHOLD_DATABASE={args.database} on that"
             " store; all others may begin empty, and fetch a copy"
         )
+    return ExitCode.OK
+
+
+def _restore_table(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    with (
+        shown(output) as told,
+        tempfile.TemporaryDirectory(prefix="leasehold-restore-", dir=args.work) as folder,
+    ):
+        store = Path(folder) / "store.db"
+        rebuild, _ = _rebuild(args, told)
+        rebuild(store)
+        with ChangeProducer(settings) as changes:
+            done = copy_table(store, args.table, args.name, changes.submit, told=told)
+    if output.as_json:
+        output.json(done._asdict())
+    else:
+        output.line(f"{done.name} has {done.rows:,} rows of {args.table} as of LSN {done.lsn:,}")
     return ExitCode.OK
 
 
