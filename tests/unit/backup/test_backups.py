@@ -197,30 +197,23 @@ def test_outcomes_of_requests_come_back(world: World, tmp_path: Path) -> None:
     assert set(world.asked) <= found
 
 
+OF_MANY_TYPES = (
+    """CREATE TABLE m (a int, b text, n numeric(9,2), f double precision, r real, d date,
+        ts timestamptz, u uuid, y bytea, j jsonb, ok boolean, l int[], s serial,
+        g int GENERATED ALWAYS AS (a + 1) STORED, PRIMARY KEY (b, a))""",
+    """INSERT INTO m VALUES (1, 'é"''x', 1.50, 'NaN', 0.1, '2026-11-28', '2026-11-28 21:15Z',
+        '00000000-0000-0000-0000-000000000001', '\\x00ff', '{"k": [1, null]}', true, '{1,NULL}')""",
+    "INSERT INTO m (a, b) VALUES (2, ''), (3, 'z')",
+)
+
+
 def test_one_table_comes_back_beside_the_living_one(
     world: World, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """With values of many types, into a database in this process; by many requests."""
-    made = [
-        " ".join(
-            (
-                "CREATE TABLE m (a int, b text, n numeric(9,2), f double precision, r real, d date,",
-                "ts timestamptz, u uuid, y bytea, j jsonb, ok boolean, l int[], s serial,",
-                "g int GENERATED ALWAYS AS (a + 1) STORED, PRIMARY KEY (b, a))",
-            )
-        ),
-        " ".join(
-            (
-                "INSERT INTO m VALUES (1, 'é\"''x', 1.50, 'NaN', 0.1, '2026-11-28',",
-                "'2026-11-28 21:15Z', '00000000-0000-0000-0000-000000000001', '\\x00ff',",
-                "'{\"k\": [1, null]}', true, '{1,NULL}')",
-            )
-        ),
-        "INSERT INTO m (a, b) VALUES (2, ''), (3, 'z')",
-    ]
     with (
         pytest.MonkeyPatch.context() as patch,
-        database_with(tmp_path_factory, *made) as database,
+        database_with(tmp_path_factory, *OF_MANY_TYPES) as database,
     ):
         patch.setattr(one_table, "ROWS_AT_ONCE", 2)
         client = SqlClient(database)
