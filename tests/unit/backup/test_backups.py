@@ -21,7 +21,15 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.backup import create, one_table
 from leasehold.backup.chain import NEWEST, Target, plan_restore
 from leasehold.backup.create import create_full, create_increment
-from leasehold.backup.manifest import PRIVATE, Manifest, manifest_name, write_private
+from leasehold.backup.manifest import (
+    PRIVATE,
+    Kind,
+    Manifest,
+    Place,
+    StoredObject,
+    manifest_name,
+    write_private,
+)
 from leasehold.backup.one_table import copy_table
 from leasehold.backup.rebuild import Rebuilt, rebuild_from_file, rebuild_store
 from leasehold.backup.repository import UNFINISHED_KEPT_US, Repository
@@ -44,6 +52,13 @@ from tests.support.sql_session.sql_client import SqlClient, database_with
 CODEC = MessagePackCodec()
 SECRET = b"a key that nobody can guess, really"
 Contents = Mapping[str, list[Mapping[str, Any]]]
+
+
+NOWHERE = Place(0, 0, 0)
+EMPTY = Manifest(
+    *("b", Kind.FULL, "", "b", "d", "r1", "p", 1, NOWHERE, NOWHERE),
+    private=StoredObject("private", 0, 0, ""),
+)
 
 
 class MemoryLog:
@@ -286,6 +301,17 @@ def test_a_damaged_object_is_named_whichever_it_is(world: World) -> None:
         rests = [each.id for each in world.manifests]
         sound = rests[: rests.index(name.partition("/")[0])]
         assert [each.manifest.id for each in verdicts if not each.trouble] == sound, name
+
+
+def test_an_object_in_the_place_of_another_is_seen_without_a_key(tmp_path: Path) -> None:
+    """It is whole, and of the same length: its digest alone tells."""
+    there = Repository(FolderObjects(tmp_path))
+    stored = there.put("b", "store-00000", b"rows of then", None)
+    manifest = replace(EMPTY, id="b")
+    assert there.read(manifest, stored, None) == b"rows of then"
+    there.put("b", "store-00000", b"rows of that", None)
+    with pytest.raises(BackupDamaged, match="b/store-00000 is damaged"):
+        there.read(manifest, stored, None)
 
 
 def test_another_key_or_none_is_said(world: World, tmp_path: Path) -> None:
