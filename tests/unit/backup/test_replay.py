@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.backup.chain import Target
+from leasehold.backup.chain import NEWEST, Target
 from leasehold.backup.replay import LogFollower, Replay
 from leasehold.model.errors import LogStopped
 from leasehold.model.records.log import Decisions, Disposition, LogPosition, LogRecord, Refusal
@@ -58,6 +58,7 @@ def replayed(log: list[LogRecord], target: Target, path: Path) -> tuple[LogPosit
             replay.take(record, offset, digest(record))
         replay.end()
         assert store.position() == replay.position
+        assert replay.is_done == (target != NEWEST)
         return replay.position, [each for each in IDS if store.outcome(each) is not None]
 
 
