@@ -19,7 +19,11 @@ from obstore.store import MemoryStore
 from leasehold.model.errors import BackupUnavailable, ConfigurationError
 
 MEMORY: Final = "memory://"
-_CLIENT: Final[Any] = {"timeout": "60s", "connect_timeout": "10s"}
+_CLIENT: Final[Any] = {
+    "timeout": "60s",
+    "connect_timeout": "10s",
+    "allow_http": True,  # of an endpoint that says so itself; all others are https
+}
 _AT: Final[Any] = stores.from_url  # an overload for each kind of store; which it is, a user says
 _RETRIES: Final[Any] = {"max_retries": 5}
 
@@ -37,9 +41,8 @@ class StoreObjects:
         """Return the objects at a URL, without a question to it. Raises ConfigurationError."""
         if url.startswith(MEMORY):
             return cls(MemoryStore(), url)
-        plain = {"allow_http": True} if url.startswith("http://") else {}
         try:
-            store = _AT(url, client_options={**_CLIENT, **plain}, retry_config=_RETRIES)
+            store = _AT(url, client_options=_CLIENT, retry_config=_RETRIES)
         except (BaseError, ValueError) as error:
             raise ConfigurationError(f"{url} is no place for backups: {_first(error)}") from error
         return cls(store, url)
