@@ -34,6 +34,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "sql": "run SQL on a node, from a text, a file or by hand",
     "import": "copy schema and rows of a PostgreSQL, or rows of a file",
     "export": "write tables and queries as CSV, Parquet or SQL",
+    "backup": "make, list, verify and restore backups, beside the running nodes",
     "user": "list and change who may come to the SQL port",
     "role": "print and revoke the keys that roles sign change requests with",
     "audit": "show who came, was refused, or changed what others may do",
@@ -57,6 +58,8 @@ def module_of(name: str) -> str:
     """Return the module of one of SUMMARIES."""
     if name in IN_TRANSFER:
         return f"leasehold.cli.transfer.{IN_TRANSFER[name]}"
+    if name == "backup":
+        return "leasehold.cli.backups.backup"
     package = "leasehold.cli.access" if name in IN_ACCESS else "leasehold.cli"
     return f"{package}.{name.replace('-', '_')}"
 

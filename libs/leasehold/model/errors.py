@@ -49,6 +49,8 @@
     ├── SparkUnavailable          58030: Spark's master, or the file system of its folder, is away
     ├── NodeUnreachable           08001: no node answers on its port for SQL
     ├── SnapshotUnavailable       58030: no whole copy of a store could be had from a node
+    ├── BackupUnavailable         58030: a backup's place can't be read or written
+    ├── BackupDamaged             XX001: a backup is not what was written, or not whole
     ├── LogStopped                XX001: the log contradicts what this reader has read (L1, L2)
     ├── AuditUnavailable          58030: what must leave a trace in the audit log can't
     ├── RegistryUnavailable       58030: the schema registry does not answer, or not to us
@@ -461,6 +463,14 @@ class SnapshotUnavailable(LeaseholdError, sqlstate="58030"):
 class RegistryUnavailable(LeaseholdError, sqlstate="58030"):
     """What a feed in Avro or Protobuf needs of its schema registry is not known; nothing was
     done."""
+
+
+class BackupUnavailable(LeaseholdError, sqlstate="58030"):
+    """A folder or an object store that backups lie in, which can't be read or written."""
+
+
+class BackupDamaged(LeaseholdError, sqlstate="XX001"):
+    """A backup that is not what was written, or of which something is missing."""
 
 
 class LogStopped(LeaseholdError, sqlstate="XX001"): ...

@@ -72,6 +72,8 @@ ELSEWHERE = {
     "adapters/sqlite/wal_read_ahead.py:AHEAD_BYTES": FILES,
     "adapters/sqlite/wal_read_ahead.py:STEP_BYTES": FILES,
     "adapters/sqlite/wal_read_ahead.py:CALL_BYTES": FILES,
+    "backup/create.py:PART_BYTES": FILES,
+    "backup/one_table.py:REQUEST_CHARACTERS": MEMORY,
     "changefeed/table_feeds.py:WAITING_BYTES_MAX": MEMORY,
     "cli/sql.py:COPIED_BYTES": "how much is read at once",
     "model/budget.py:GRAIN_BYTES": MEMORY,

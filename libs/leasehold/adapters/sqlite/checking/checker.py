@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Thread
 from time import monotonic_ns
@@ -21,6 +22,7 @@ from leasehold.adapters.sqlite.checking.slice_check import SliceCheck
 from leasehold.adapters.sqlite.checking.table_check import TableCheck
 from leasehold.adapters.sqlite.checking.yielding import STEPS_BETWEEN_LOOKS, GivesWay, Users
 from leasehold.adapters.sqlite.snapshot import Readers, SqliteSnapshot
+from leasehold.adapters.sqlite.statement_memory import statement_memory
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS
 from leasehold.catalog.job import job_from_wire
@@ -30,6 +32,7 @@ from leasehold.model.records.log import CheckSlice, LogPosition
 
 # Each waiting check keeps a snapshot open, and with it the WAL from being reset.
 CHECKS_PENDING_MAX: Final = 8
+FILE_CACHE_MB: Final = 64
 
 
 class _Check(NamedTuple):
@@ -166,6 +169,20 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
         until=until,
         code=found.code,
     )
+
+
+def check_file(path: Path, told: Callable[[CheckReport], None]) -> None:
+    """Check roles and every table of the file of a store that nobody writes, and tell each report;
+    of whatever goes wrong with a table the report has the `error`."""
+    readers = Readers(path, cache_mb=FILE_CACHE_MB, memory=statement_memory(None))
+    try:
+        with readers.open_snapshot() as snapshot:
+            tables = (ROLES_CHECKED, *(table.table_id for table in snapshot.tables()))
+            check = _Check(b"file", tables, (), 0, None, snapshot)
+            for table_id in tables:
+                told(_checked(check, table_id, Repairs()))
+    finally:
+        readers.close()
 
 
 def _unmerged(snapshot: SqliteSnapshot, newest: Descriptor) -> frozenset[int]:

@@ -1,0 +1,1 @@
+"""Backups of a database: made beside its running nodes, verified, and restored."""

@@ -1,0 +1,1 @@
+"""The command `leasehold backup`, an action or two a file."""
