@@ -28,6 +28,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "clock": "show the log's time and the master's clock; set the log's time back",
     "submit": "send the change requests of a file and tell what became of them",
     "ddl": "change the schema while everything runs",
+    "schema": "compare the schema with a file that declares it, and change it to that",
     "check": "have every live node check its tables at one log position",
     "dead-letter": "list, explain and resubmit what was not applied",
     "feed": "list, make and drop feeds of tables in Debezium's form, and ask for snapshots",

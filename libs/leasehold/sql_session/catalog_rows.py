@@ -40,12 +40,18 @@ def catalog_rows(node: SqlNode) -> Iterator[Row]:
     for view in access.views.values():
         body = msgpack.packb(view.to_wire())
         yield {
-            **{"kind": VIEW, "object_id": view.table_id, "name": view.name, "lsn": lsn},
+            "kind": VIEW,
+            "object_id": view.table_id,
+            "name": view.name,
+            "lsn": lsn,
             "body": body,
         }
     for (object_id, element_id), text in access.comments.items():
         yield {
-            **{"kind": COMMENT, "object_id": object_id, "element_id": element_id, "lsn": lsn},
+            "kind": COMMENT,
+            "object_id": object_id,
+            "element_id": element_id,
+            "lsn": lsn,
             "said": text,
         }
     jobs = list(node.jobs().values())
@@ -56,7 +62,7 @@ def catalog_rows(node: SqlNode) -> Iterator[Row]:
 
 
 def _without_rows(table: Descriptor) -> Descriptor:
-    """Return a table without what its columns say of rows that were there before them: it is no part
-    of the schema, and random values are made of it."""
+    """Return a table without what its columns say of rows that were there before them: that is no
+    part of the schema, and random values are made of it."""
     columns = (replace(c, missing=None, moment=None, moment_zone="") for c in table.columns)
     return replace(table, columns=tuple(columns))

@@ -29,8 +29,8 @@ from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.job.control import refuse_unaskable
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.relations import Relation
-from leasehold.sql_session.catalog_rows import catalog_rows
 from leasehold.sql_session.advisory_locks import SessionLocks, Taken
+from leasehold.sql_session.catalog_rows import catalog_rows
 from leasehold.sql_session.others import HIDDEN, Others
 from leasehold.sql_session.session_role import SessionRole
 from leasehold.values import jsonb

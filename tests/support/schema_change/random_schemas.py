@@ -58,7 +58,8 @@ class RandomSchema:
             parts.append(f"{self._pick('', f'CONSTRAINT {name}_key ')}PRIMARY KEY ({key})")
             self._parents[name] = key, types[key]
         if len(columns) > 1 and self._chance(0.4):
-            parts.append(f"{self._pick('', 'CONSTRAINT ' + name + '_one ')}UNIQUE ({columns[0]}, {columns[1]})")
+            called = self._pick("", f"CONSTRAINT {name}_one ")
+            parts.append(f"{called}UNIQUE ({columns[0]}, {columns[1]})")
         if columns and self._chance(0.4):
             parts.append(f"CHECK ({columns[-1]}::text <> {self._pick(repr('x'), repr('y'))})")
         lines = ",\n  ".join(parts)
@@ -98,7 +99,9 @@ class RandomSchema:
                 break
             over = self._pick(*columns)
             part = self._pick(over, f"{over} DESC", f"(lower({over}::text))", f"{over}, id")
-            more = self._pick("", "", f" WHERE {over} IS NOT NULL", " INCLUDE (id)" * ("id" not in part))
+            more = self._pick(
+                "", "", f" WHERE {over} IS NOT NULL", " INCLUDE (id)" * ("id" not in part)
+            )
             unique = self._pick("", "", "UNIQUE ")
             found.append(f"CREATE {unique}INDEX {name}_i{number} ON {name} ({part}){more};")
         for column in columns:
@@ -120,7 +123,9 @@ class RandomSchema:
             found.append(f"CREATE VIEW v_{name} AS SELECT {shown} AS x FROM {name};")
             if self._chance(0.5):
                 found.append(f"CREATE VIEW vv_{name} AS SELECT x FROM v_{name};")
-        for on in (f"TABLE {name}", f"COLUMN {name}.id"):
-            if self._chance(0.3):
-                found.append(f"COMMENT ON {on} IS '{self._pick('one', 'two')}';")
+        found += (
+            f"COMMENT ON {on} IS '{self._pick('one', 'two')}';"
+            for on in (f"TABLE {name}", f"COLUMN {name}.id")
+            if self._chance(0.3)
+        )
         return found

@@ -19,12 +19,12 @@ PACE: Final = "pace"
 
 
 class LivingSchema(NamedTuple):
-    """A schema as it is at an LSN. `rows`: of each table, about, by name; `jobs`: those that run,
+    """A schema as it is at an LSN. `rows`: of each table, about, by id; `jobs`: those that run,
     with their tables."""
 
     catalog: Catalog
     lsn: int
-    rows: Mapping[str, int]
+    rows: Mapping[int, int]
     jobs: Mapping[int, str]
     pace: Pace
 
@@ -38,7 +38,7 @@ def read_living_schema(
     tables: dict[int, Any] = {}
     views: dict[int, Any] = {}
     comments: dict[tuple[int, int], str] = {}
-    counts: dict[str, int] = {}
+    counts: dict[int, int] = {}
     jobs: dict[int, str] = {}
     pace, lsn = Pace(), 0
     try:
@@ -47,7 +47,7 @@ def read_living_schema(
             match row["kind"]:
                 case "table" | "sequence":
                     tables[row["object_id"]] = unpack(row["body"])
-                    counts[row["name"]] = row["rows_about"]
+                    counts[row["object_id"]] = row["rows_about"]
                 case "view":
                     views[row["object_id"]] = unpack(row["body"])
                 case "comment":

@@ -3,7 +3,7 @@ memory before anybody is shown it, so that a plan which is shown leads there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
@@ -68,11 +68,11 @@ def plan_schema(
     wanted: Wanted,
     *,
     zone: str = "",
-    rows_about: Callable[[str], int] = lambda _: -1,
+    rows: Mapping[int, int] | None = None,
     pace: Pace | None = None,
 ) -> SchemaPlan:
     """Return the plan from a catalog to the schema that is wanted. `zone`: the time zone of the
-    session that is to run it; `rows_about` gives a table's rows, -1 = not known.
+    session that is to run it; `rows`: how many each table has, about, by id.
 
     Raises what planning a statement raises, with the statement in `detail`: then there is no way by
     statements alone. Raises FeatureNotSupported where they would not lead there.
@@ -95,12 +95,13 @@ def plan_schema(
             hint="Make this change by statements of your own (leasehold ddl), then look again.",
         )
     requests = _join(steps, zone)
-    found = _describe(catalog, situation.now, requests, zone, rows_about, pace or Pace())
+    found = _describe(catalog, situation.now, requests, zone, rows or {}, pace or Pace())
     if found is None:
         requests = [(step,) for step in steps]
-        found = _describe(catalog, situation.now, requests, zone, rows_about, pace or Pace())
+        found = _describe(catalog, situation.now, requests, zone, rows or {}, pace or Pace())
     assert found is not None, "each statement was carried out by itself"
-    return SchemaPlan(tuple(found), tuple(_notes(catalog, wanted)))
+    notes = [step.said.note for step in steps if step.said.note]
+    return SchemaPlan(tuple(found), (*notes, *_notes(catalog, wanted)))
 
 
 class _Step(NamedTuple):
@@ -176,24 +177,27 @@ def _describe(
     wanted: Shape,
     requests: Sequence[tuple[_Step, ...]],
     zone: str,
-    rows_about: Callable[[str], int],
+    rows: Mapping[int, int],
     pace: Pace,
 ) -> list[PlannedRequest] | None:
     """Return the requests as they are shown. None: they do not lead where their statements do."""
     found = []
-    now = catalog
+    now, known = catalog, dict(rows)
     try:
         for steps in requests:
             done = run_request(now, "; ".join(step.said.sql for step in steps), zone)
-            found.append(_planned(steps, done, rows_about, pace))
+            found.append(_planned(steps, done, known, pace))
             now = done.catalog
+            for table in now.tables():
+                if table.former in known:  # the same rows under another key
+                    known.setdefault(table.table_id, known[table.former])
     except LeaseholdError:
         return None
     return found if shape_of(now) == wanted else None
 
 
 def _planned(
-    steps: Sequence[_Step], done: Done, rows_about: Callable[[str], int], pace: Pace
+    steps: Sequence[_Step], done: Done, known: Mapping[int, int], pace: Pace
 ) -> PlannedRequest:
     statements = []
     for said, alone, _ in steps:
@@ -206,7 +210,7 @@ def _planned(
             PlannedStatement(said.sql, not (fills or looks), fills, looks, said.loses, may_fail)
         )
     job = next(iter(done.jobs), None)
-    rows = -1 if job is None else rows_about(job.table)
+    rows = -1 if job is None else known.get(job.table_id, -1)
     table = "" if job is None else job.table
     return PlannedRequest(tuple(statements), table, rows, _seconds(job, rows, pace))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import quoted
@@ -25,15 +25,17 @@ from leasehold.schema_change.declared.wanted import Wanted
 from leasehold.schema_change.declared.wording import alter_text
 
 T = TypeVar("T")
+EQUAL: Final = "two rows with the same {} fail it"
 
 
 class Said(NamedTuple):
     """A statement of a plan. `loses`: what is lost by it for good, "" = nothing; `may_fail`: which
-    rows fail it, "" = none can."""
+    rows fail it, "" = none can; `note`: what else is to be known."""
 
     sql: str
     loses: str = ""
     may_fail: str = ""
+    note: str = ""
 
 
 class Matched(NamedTuple):
@@ -233,9 +235,7 @@ class Situation:
         return alter_text(table, f"ALTER COLUMN {quoted(column)} DROP DEFAULT")
 
 
-def match_elements(
-    now: Mapping[str, T], wanted: Mapping[str, T], going: Any = ()
-) -> Matched:
+def match_elements(now: Mapping[str, T], wanted: Mapping[str, T], going: Any = ()) -> Matched:
     """Return what becomes of elements of one kind. `going`: those that can't stay."""
     kept = {name for name, one in wanted.items() if now.get(name) == one and name not in going}
     left = [name for name in now if name not in kept]

@@ -10,7 +10,6 @@ from leasehold.catalog.definitions import (
     check_text,
     default_text,
     foreign_key_text,
-    index_keys,
     primary_key_text,
     quoted,
     unique_text,
@@ -56,9 +55,7 @@ def is_serial(table: Descriptor, column: Column, catalog: Catalog) -> bool:
     return sequence.name == derived and sequence.sequence._replace(begins=None) == plain
 
 
-def column_text(
-    table: Descriptor, column: Column, catalog: Catalog, there: Container[str]
-) -> str:
+def column_text(table: Descriptor, column: Column, catalog: Catalog, there: Container[str]) -> str:
     """Return a column as CREATE TABLE and ADD COLUMN say it. Of a sequence that SERIAL does not
     make, or that is `there`, it says only that the column draws from it."""
     if is_serial(table, column, catalog) and _drawn(column, catalog).name not in there:
