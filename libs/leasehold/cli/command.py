@@ -20,6 +20,7 @@ Run: TypeAlias = Callable[[argparse.Namespace, ClientSettings, Output], int]
 
 
 SUMMARIES: Final[Mapping[str, str]] = {
+    "init": "write a file of settings, and say what to do next",
     "status": "show log, master, nodes, ledger, jobs and queues",
     "versions": "list tables with their version, columns and indexes; diff two versions; show"
     " history",
@@ -44,6 +45,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "replicant": "run a replicant, until SIGTERM",
     "changefeed": "publish the log on topics that others read, until SIGTERM",
     "dashboard": "serve one page that shows the database live, until SIGTERM",
+    "completion": "print a script by which bash, zsh or fish completes these commands",
     "dev": "a whole database in this process, fed by lines (no servers)",
 }
 """All subcommands as `leasehold --help` lists them, which imports none of their files."""

@@ -61,8 +61,10 @@ CASES: Final = {
         T,
         "CREATE TABLE t (id int PRIMARY KEY, a bigint DEFAULT 1, b text, c date)",
         [
-            "ALTER TABLE t ALTER COLUMN a TYPE bigint; ALTER TABLE t ADD COLUMN c date;"
-            " ALTER TABLE t ALTER COLUMN a SET DEFAULT 1"
+            (
+                "ALTER TABLE t ALTER COLUMN a TYPE bigint; ALTER TABLE t ADD COLUMN c date;"
+                " ALTER TABLE t ALTER COLUMN a SET DEFAULT 1"
+            )
         ],
     ),
     "a hint makes it another name": Case(
@@ -97,10 +99,12 @@ CASES: Final = {
         "CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY, a int REFERENCES"
         " a); ALTER TABLE a ADD b int; ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b",
         [
-            "CREATE TABLE a (\n    id integer,\n    b integer,\n    PRIMARY KEY (id)\n);"
-            " CREATE TABLE b (\n    id integer,\n    a integer,\n    PRIMARY KEY (id),\n"
-            "    CONSTRAINT b_a_fkey FOREIGN KEY (a) REFERENCES a(id)\n);"
-            " ALTER TABLE a ADD CONSTRAINT a_b_fkey FOREIGN KEY (b) REFERENCES b(id)"
+            (
+                "CREATE TABLE a (\n    id integer,\n    b integer,\n    PRIMARY KEY (id)\n);"
+                " CREATE TABLE b (\n    id integer,\n    a integer,\n    PRIMARY KEY (id),\n"
+                "    CONSTRAINT b_a_fkey FOREIGN KEY (a) REFERENCES a(id)\n);"
+                " ALTER TABLE a ADD CONSTRAINT a_b_fkey FOREIGN KEY (b) REFERENCES b(id)"
+            )
         ],
     ),
     "another key, with what refers to the old one": Case(
@@ -108,8 +112,10 @@ CASES: Final = {
         "CREATE TABLE t (id int UNIQUE NOT NULL, a int PRIMARY KEY, b text);"
         "CREATE TABLE c (t int REFERENCES t (id))",
         [
-            "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (a),"
-            " ADD CONSTRAINT t_id_key UNIQUE (id)"
+            (
+                "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (a),"
+                " ADD CONSTRAINT t_id_key UNIQUE (id)"
+            )
         ],
     ),
     "a view is out of the way and comes again": Case(
@@ -220,8 +226,9 @@ def test_what_is_no_declared_schema_is_refused_with_its_line() -> None:
     for text, (words, _) in REFUSED.items():
         with pytest.raises(LeaseholdError) as caught:
             read_wanted(text)
-        found[text] = (words if words in caught.value.message else caught.value.message), line_of(
-            text, caught.value
+        found[text] = (
+            (words if words in caught.value.message else caught.value.message),
+            line_of(text, caught.value),
         )
     assert found == REFUSED
 
