@@ -20,10 +20,10 @@ Run: TypeAlias = Callable[[argparse.Namespace, ClientSettings, Output], int]
 
 
 SUMMARIES: Final[Mapping[str, str]] = {
-    "init": "write a file of settings, and say what to do next",
     "status": "show log, master, nodes, ledger, jobs and queues",
     "versions": "list tables with their version, columns and indexes; diff two versions; show"
     " history",
+    "top": "watch nodes, commits, jobs and tables live",
     "leases": "list leases per table and version, with their agents and sessions",
     "jobs": "list schema changes and what they wait for; watch, steer or cancel them",
     "clock": "show the log's time and the master's clock; set the log's time back",
@@ -45,6 +45,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "replicant": "run a replicant, until SIGTERM",
     "changefeed": "publish the log on topics that others read, until SIGTERM",
     "dashboard": "serve one page that shows the database live, until SIGTERM",
+    "init": "write a file of settings, and say what to do next",
     "completion": "print a script by which bash, zsh or fish completes these commands",
     "dev": "a whole database in this process, fed by lines (no servers)",
 }

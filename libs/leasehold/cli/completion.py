@@ -199,12 +199,12 @@ def _fish(words: Sequence[Words]) -> str:
             kind, name = ("-l", option[2:]) if option.startswith("--") else ("-s", option[1:])
             line = f"complete -c leasehold {where} {kind} {name}{_fish_help(help_)}"
             if option in each.choices:
-                said = each.choices[option]
-                line += f" -x -a '{' '.join(said)}'" if said else " -r"
+                given = " ".join(each.choices[option])
+                line += f" -x -a '{given}'" if given else " -r"
             lines.append(line)
         if each.of_argument:
-            said = " ".join(each.of_argument)
-            lines.append(f"complete -c leasehold -f {where} -a '{said}'")
+            given = " ".join(each.of_argument)
+            lines.append(f"complete -c leasehold -f {where} -a '{given}'")
     return "\n".join(lines) + "\n"
 
 

@@ -92,8 +92,7 @@ def add_elements(s: Situation) -> Iterator[Said]:
             assert index is not None, "it is wanted"
             fails = ""
             if index.unique:
-                columns = ", ".join(index_keys(target, index))
-                fails = EQUAL.format(columns)
+                fails = EQUAL.format(", ".join(index_keys(target, index)))
             elif index.computed:
                 fails = "a row on which an expression of it can't be computed fails it"
             if index.constraint:

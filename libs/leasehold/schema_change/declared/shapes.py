@@ -252,8 +252,9 @@ def _comment_key(relation: Descriptor, element_id: int, catalog: Catalog) -> Com
         return CommentKey(kind, relation.name)
     if element_id < 0:
         named: dict[int, str] = {PRIMARY_KEY: relation.key_constraint}
-        for each in (*relation.checks, *relation.foreign_keys, *relation.named_indexes):
-            named[each.element_id] = each.name
+        constraints: list[Check | ForeignKey] = [*relation.checks, *relation.foreign_keys]
+        named |= {each.element_id: each.name for each in constraints}
+        named |= {index.element_id: index.name for index in relation.named_indexes}
         name = named.get(-element_id)
         return None if name is None else CommentKey("CONSTRAINT", name, relation.name)
     places = {column.position: column.name for column in columns_of(relation)}

@@ -121,7 +121,6 @@ def _take(one: Parsed, words: Words, zone: str, batch: StatementBatch) -> None:
                 " name",
                 position=begin,
             )
-        assert not isinstance(change, Explain), "a step"
         try:
             batch.take(change, reading.text, b"", _CONTEXT, lambda _: 0)
         except Refused as error:
