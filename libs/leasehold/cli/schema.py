@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.cli.command import Subparsers, add, finish, read_text_file, wrap_paragraphs
 from leasehold.cli.exit_code import ExitCode
+from leasehold.cli.hints import hint_for
 from leasehold.cli.output import Output, span
 from leasehold.cli.sql import add_address_options
 from leasehold.cli.terminal_text import escape_control
@@ -351,9 +352,10 @@ def _tell_request(
     elif error is None:
         output.line(f"{number}/{count} done in {span(seconds * 1_000)}", "green")
     if error is not None:
-        more = [str(error.detail[name]) for name in ("detail", "hint") if error.detail.get(name)]
+        more = [str(error.detail["detail"])] if error.detail.get("detail") else []
         words = f"request {number} of {count} failed: {error.message}"
-        output.error("\n".join([words, *more, _left_words(number - 1, count)]), error.sqlstate)
+        lines = [words, *more, _left_words(number - 1, count)]
+        output.error("\n".join(lines), error.sqlstate, hint_for(error))
 
 
 def _left_words(done: int, count: int) -> str:

@@ -151,3 +151,24 @@ def test_people_see_statements_costs_and_dangers(
     second.write_text("CREATE TABLE u (id int);\nCREATE TABLE v (id nonsense)")
     assert main(["schema", "diff", str(first), str(second)]) == 2
     assert re.search(r"b\.sql, line 2: .*'nonsense'", capsys.readouterr().err)
+
+
+HINTS = {
+    ("sql", "-c", "SELECT 1 FROM nope"): (1, "leasehold versions lists the tables"),
+    ("sql", "-c", "SELECT nope FROM pg_class"): (1, "leasehold versions TABLE"),
+    ("sql", "-c", "SELEC 1"): (1, "docs/reference/sql.md"),
+    ("sql", "-d", "nope", "-c", "SELECT 1"): (1, "LEASEHOLD_DATABASE"),
+    ("sql", "-p", "1", "-c", "SELECT 1"): (3, "LEASEHOLD_SQL_PORT"),
+    ("sql", "-p", "no", "-c", "SELECT 1"): (2, "docs/reference/settings.md"),
+    ("schema", "diff", "no-such-file.sql"): (2, "No such file"),
+}
+
+
+def test_an_error_says_what_to_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = {}
+    for words, (_, hint) in HINTS.items():
+        capsys.readouterr()
+        code = main([*words])
+        errors = capsys.readouterr().err
+        found[words] = code, hint if hint in errors else errors
+    assert found == HINTS

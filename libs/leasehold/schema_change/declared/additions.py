@@ -117,10 +117,12 @@ def add_foreign_keys(s: Situation) -> Iterator[Said]:
 def validate_constraints(s: Situation) -> Iterator[Said]:
     """Look whether rows hold constraints that nobody has looked at yet."""
     for table, now, wanted in s.both():
-        constraints = (*now.checks.items(), *now.foreign_keys.items())
-        asked = {**wanted.checks, **wanted.foreign_keys}
-        for name, one in constraints:
-            if not one.valid and name in asked and asked[name].valid:
+        asked = {name for name, check in wanted.checks.items() if check.valid}
+        asked |= {name for name, key in wanted.foreign_keys.items() if key.valid}
+        broken = [name for name, check in now.checks.items() if not check.valid]
+        broken += [name for name, key in now.foreign_keys.items() if not key.valid]
+        for name in broken:
+            if name in asked:
                 words = f"VALIDATE CONSTRAINT {quoted(name)}"
                 yield Said(alter_text(table, words), may_fail="a row that breaks it fails it")
 
