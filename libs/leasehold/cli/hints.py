@@ -45,10 +45,6 @@ BY_KIND: Final[Mapping[type[LeaseholdError], str]] = {
 BY_CODE: Final[Mapping[str, str]] = {
     "08P01": "docs/reference/change-requests.md has the form of a request",
     "0A000": "docs/reference/ddl.md and docs/reference/sql.md say what there is instead",
-    "23502": "leasehold jobs --json lists rows that a job found; give them a value first",
-    "23503": "leasehold jobs --json lists rows that a job found; make what they refer to first",
-    "23505": "leasehold jobs --json lists rows that a job found; make them differ first",
-    "23514": "leasehold jobs --json lists rows that a job found; mend them first",
     "28000": "is LEASEHOLD_SQL_USER a user there, and may it log in? leasehold user list",
     "28P01": "is the password right? --password-file, or LEASEHOLD_SQL_PASSWORD_FILE, names it",
     "3D000": "is LEASEHOLD_DATABASE (or -d) the name of the database that this node serves?",

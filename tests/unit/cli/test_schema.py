@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from leasehold.adapters.postgres.client import SqlConnection
+from leasehold.cli.json_forms import FORMS
 from leasehold.cli.main import main
 from leasehold.dev.database import DevDatabase
 from leasehold.settings.sql_address import SqlAddress
@@ -51,7 +53,10 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[Any
     capsys.readouterr()
     code = main([*words, "--json"])
     told = capsys.readouterr()
-    return code, [json.loads(line) for line in told.out.splitlines()], told.err
+    lines = [json.loads(line) for line in told.out.splitlines()]
+    for line in lines if code != 2 else ():
+        Draft202012Validator(FORMS[" ".join(words[:2])].schema).validate(line)
+    return code, lines, told.err
 
 
 def test_from_nothing_to_a_schema_to_another_one(

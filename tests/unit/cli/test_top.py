@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from leasehold.adapters.kafka.reader import TopicReader
-from leasehold.admin.view import TopicEnds, Unreachable
+from leasehold.admin.view import Event, TopicEnds, Unreachable
 from leasehold.cli.main import main
 from leasehold.cli.top import HotTables, frame_of, single_keys
 from leasehold.cli.top_frame import make_frame
@@ -33,7 +33,7 @@ def shown(told: dict[str, Any], width: int) -> list[str]:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr("leasehold.cli.top.unix_us", lambda: NOW)
-    events = [
+    events: list[Event] = [
         *(log(7), ack("m1", "master"), ack("r1", coherent=False, offset=2), version(2), job()),
         ledger({1: (Holding(1, 2, 7, "app-1"),)}),
     ]
