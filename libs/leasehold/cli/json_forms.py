@@ -219,7 +219,12 @@ STATUS: Final = record(
     jobs=list_of(_JOB),
     jobs_ended=INTEGER,
     lanes=list_of(
-        record(lane=TEXT, offset=INTEGER, decided_through=maybe(INTEGER), waiting=maybe(INTEGER))
+        record(
+            lane=TEXT,
+            offset=INTEGER,
+            decided_through=maybe(INTEGER),
+            waiting=maybe(INTEGER),
+        )
     ),
     versions=list_of(_VERSION_EVENT),
     checks=list_of(map_of(ANYTHING)),
@@ -257,7 +262,7 @@ PLAN: Final = record(
                 record(
                     sql=TEXT,
                     instant=BOOLEAN,
-                    fills_rows=BOOLEAN,
+                    backfills_rows=BOOLEAN,
                     looks_at_rows=BOOLEAN,
                     loses=maybe(TEXT),
                     may_fail=maybe(TEXT),

@@ -172,7 +172,7 @@ def request_report(request: PlannedRequest) -> dict[str, Any]:
             {
                 "sql": each.sql,
                 "instant": each.instant,
-                "fills_rows": each.fills,
+                "backfills_rows": each.backfills,
                 "looks_at_rows": each.looks,
                 "loses": each.loses or None,
                 "may_fail": each.may_fail or None,
@@ -216,7 +216,7 @@ def _head(request: PlannedRequest) -> str:
     doing = [
         word
         for word, does in (
-            ("fills", any(each.fills for each in request.statements)),
+            ("fills", any(each.backfills for each in request.statements)),
             ("looks at", any(each.looks for each in request.statements)),
         )
         if does

@@ -107,7 +107,7 @@ def frame_of(view: ClusterView, rates: HotTables, database: str) -> dict[str, An
             "sessions": len(ledger["sessions"]),
             "leases": sum(session["leases"] for session in ledger["sessions"]),
         },
-        "waiting": {lane["lane"]: lane["waiting"] for lane in told["lanes"]},
+        "waiting": {queue["lane"]: queue["waiting"] for queue in told["lanes"]},
         "jobs": [job for job in told["jobs"] if job["status"] not in ENDED],
         "old_versions": _old_versions(view),
         "hot_tables": [

@@ -39,7 +39,7 @@ def make_frame(told: Mapping[str, Any], width: int) -> RenderableType:
 
 def _head(told: Mapping[str, Any], width: int) -> RenderableType:
     log, rates, ledger = told["log"], told["rates"], told["ledger"]
-    waiting = ", ".join(f"{lane} {n:,}" for lane, n in told["waiting"].items() if n)
+    waiting = ", ".join(f"{queue} {n:,}" for queue, n in told["waiting"].items() if n)
     facts = [
         f"{told['database']} {clock_time(told['now_us'])}",
         f"master {log['master'] or 'none'} · epoch {log['epoch']} · LSN {log['lsn']:,}",

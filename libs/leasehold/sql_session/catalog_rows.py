@@ -4,8 +4,7 @@ which programs compare schemas (`schema_change/declared/catalog_rows.py` reads i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import msgpack
 
@@ -18,6 +17,7 @@ from leasehold.schema_change.declared.catalog_rows import COMMENT, JOB, PACE, SE
 from leasehold.schema_change.job.estimate import measure_pace
 
 Row = Mapping[str, Any]
+_OF_OLD_ROWS: Final = frozenset({"missing", "moment", "moment_zone"})
 
 
 def catalog_rows(node: SqlNode) -> Iterator[Row]:
@@ -35,7 +35,7 @@ def catalog_rows(node: SqlNode) -> Iterator[Row]:
                 "name": table.name,
                 "lsn": lsn,
                 "rows_about": counts.get(table.table_id, 0),
-                "body": msgpack.packb(_without_rows(table).to_wire()),
+                "body": msgpack.packb(_body(table)),
             }
     for view in access.views.values():
         body = msgpack.packb(view.to_wire())
@@ -61,8 +61,12 @@ def catalog_rows(node: SqlNode) -> Iterator[Row]:
     yield {"kind": PACE, "lsn": lsn, "body": msgpack.packb(measure_pace(jobs))}
 
 
-def _without_rows(table: Descriptor) -> Descriptor:
-    """Return a table without what its columns say of rows that were there before them: that is no
-    part of the schema, and random values are made of it."""
-    columns = (replace(c, missing=None, moment=None, moment_zone="") for c in table.columns)
-    return replace(table, columns=tuple(columns))
+def _body(table: Descriptor) -> dict[str, Any]:
+    """Return a table's wire form without what its columns say of rows that were there before them:
+    that is no part of the schema, and random values are made of it."""
+    body = table.to_wire()
+    columns = [
+        {name: value for name, value in column.items() if name not in _OF_OLD_ROWS}
+        for column in body["columns"]
+    ]
+    return {**body, "columns": columns}

@@ -1,4 +1,4 @@
-"""Other names in a plan: those that hints tell, and those of what is the same otherwise."""
+"""Renames of a plan: those that hints tell, and those of what is the same otherwise."""
 
 from __future__ import annotations
 

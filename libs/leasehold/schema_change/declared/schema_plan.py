@@ -23,12 +23,12 @@ REQUEST_BYTES_MAX: Final = 32 * 1024
 
 
 class PlannedStatement(NamedTuple):
-    """A statement. `fills`, `looks`: over the rows of which table; `instant`: it touches none.
+    """A statement. `backfills`, `looks`: over the rows of which table; `instant`: it touches none.
     `loses` and `may_fail` are sentences' ends, "" = nothing and no row."""
 
     sql: str
     instant: bool
-    fills: bool
+    backfills: bool
     looks: bool
     loses: str
     may_fail: str
@@ -203,11 +203,13 @@ def _planned(
     for said, alone, _ in steps:
         # What a new table gets in the request that makes it has no row to go over.
         jobs = alone.jobs if done.jobs else ()
-        fills = any(step.backfills for job in jobs for step in job.steps)
+        backfills = any(step.backfills for job in jobs for step in job.steps)
         looks = any(step.verifies for job in jobs for step in job.steps)
-        may_fail = said.may_fail if fills or looks else ""
+        may_fail = said.may_fail if backfills or looks else ""
         statements.append(
-            PlannedStatement(said.sql, not (fills or looks), fills, looks, said.loses, may_fail)
+            PlannedStatement(
+                said.sql, not (backfills or looks), backfills, looks, said.loses, may_fail
+            )
         )
     job = next(iter(done.jobs), None)
     rows = -1 if job is None else known.get(job.table_id, -1)

@@ -1,4 +1,4 @@
-"""Where a plan stands: the schema as the statements so far leave it, beside the one that is wanted,
+"""The situation of a plan: the schema as the statements so far leave it, beside the one that is wanted,
 and which elements of the two are one and the same."""
 
 from __future__ import annotations

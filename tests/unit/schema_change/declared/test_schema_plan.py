@@ -184,7 +184,7 @@ def test_what_is_lost_may_fail_and_costs_is_told() -> None:
     rows = {catalog.resolve("t").table_id: 70}
     plan = plan_schema(catalog, wanted, rows=rows)
     told = [
-        (each.sql, each.instant, each.fills, bool(each.may_fail), each.loses)
+        (each.sql, each.instant, each.backfills, bool(each.may_fail), each.loses)
         for request in plan.requests
         for each in request.statements
     ]
