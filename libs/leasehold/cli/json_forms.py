@@ -38,6 +38,12 @@ def record(**fields: Schema) -> Schema:
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
+def with_field(found: Schema, name: str, field: Schema) -> Schema:
+    """Return the schema of an object with one more name."""
+    properties, required = {**found["properties"], name: field}, [*found["required"], name]
+    return {**found, "properties": properties, "required": required}
+
+
 class Form(NamedTuple):
     """What a command prints. `each_line`: a value on each line of output, else one in all."""
 
@@ -201,7 +207,7 @@ _VERSION_EVENT: Final = record(
     changes=list_of(ANYTHING),
     words=list_of(TEXT),
 )
-STATUS: Final = record(
+_STATUS: Final = record(
     now_us=INTEGER,
     as_of_us=INTEGER,
     gaps=list_of(TEXT),
@@ -218,19 +224,15 @@ STATUS: Final = record(
     leases=_LEASES,
     jobs=list_of(_JOB),
     jobs_ended=INTEGER,
-    lanes=list_of(
-        record(
-            lane=TEXT,
-            offset=INTEGER,
-            decided_through=maybe(INTEGER),
-            waiting=maybe(INTEGER),
-        )
-    ),
     versions=list_of(_VERSION_EVENT),
     checks=list_of(map_of(ANYTHING)),
     dead_letters=INTEGER,
     troubles=list_of(TEXT),
 )
+_QUEUE: Final = with_field(
+    record(offset=INTEGER, decided_through=maybe(INTEGER), waiting=maybe(INTEGER)), "lane", TEXT
+)
+STATUS: Final = with_field(_STATUS, "lanes", list_of(_QUEUE))
 TOP: Final = record(
     database=TEXT,
     now_us=INTEGER,

@@ -25,6 +25,8 @@ from leasehold.transfer.declared_schema import LOCK
 FIRST = """
 CREATE TABLE seats (id int PRIMARY KEY, class text, free int);
 CREATE VIEW open_seats AS SELECT id FROM seats WHERE free > 0;
+COMMENT ON COLUMN seats.free IS 'may be negative';
+CREATE SEQUENCE tickets START 5;
 """
 
 
@@ -81,6 +83,7 @@ def test_from_nothing_to_a_schema_to_another_one(
         "CREATE TABLE seats (id int PRIMARY KEY, free int,\n"
         "  cabin text UNIQUE, -- leasehold: renamed from class\n  gate text DEFAULT 'A');\n"
         "CREATE VIEW open_seats AS SELECT id FROM seats WHERE free > 0;"
+        "COMMENT ON COLUMN seats.free IS 'may be negative'; CREATE SEQUENCE tickets START 5;"
     )
     code, (plan,), _ = said(capsys, "schema", "diff", str(file))
     flat = [each for request in plan["requests"] for each in request["statements"]]

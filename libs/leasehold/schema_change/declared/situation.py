@@ -1,5 +1,5 @@
-"""The situation of a plan: the schema as the statements so far leave it, beside the one that is wanted,
-and which elements of the two are one and the same."""
+"""The situation of a plan: the schema as the statements so far leave it, beside the one that is
+wanted, and which elements of the two are one and the same."""
 
 from __future__ import annotations
 
