@@ -16,6 +16,7 @@ from infra.reference.client_table import clients
 from infra.reference.commands import commands, exit_codes
 from infra.reference.errors import errors
 from infra.reference.functions import aggregates, functions, operators, refused_functions, windows
+from infra.reference.json_output import json_forms
 from infra.reference.limits import limits
 from infra.reference.metrics import metrics
 from infra.reference.rights import kafka_rights, redis_rights
@@ -33,6 +34,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "errors": errors,
     "exit codes": exit_codes,
     "functions": functions,
+    "json forms": json_forms,
     "kafka rights": kafka_rights,
     "limits": limits,
     "metrics": metrics,

@@ -23,11 +23,13 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "status": "show log, master, nodes, ledger, jobs and queues",
     "versions": "list tables with their version, columns and indexes; diff two versions; show"
     " history",
+    "top": "watch nodes, commits, jobs and tables live",
     "leases": "list leases per table and version, with their agents and sessions",
     "jobs": "list schema changes and what they wait for; watch, steer or cancel them",
     "clock": "show the log's time and the master's clock; set the log's time back",
     "submit": "send the change requests of a file and tell what became of them",
     "ddl": "change the schema while everything runs",
+    "schema": "compare the schema with a file that declares it, and change it to that",
     "check": "have every live node check its tables at one log position",
     "dead-letter": "list, explain and resubmit what was not applied",
     "feed": "list, make and drop feeds of tables in Debezium's form, and ask for snapshots",
@@ -44,6 +46,8 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "replicant": "run a replicant, until SIGTERM",
     "changefeed": "publish the log on topics that others read, until SIGTERM",
     "dashboard": "serve one page that shows the database live, until SIGTERM",
+    "init": "write a file of settings, and say what to do next",
+    "completion": "print a script by which bash, zsh or fish completes these commands",
     "dev": "a whole database in this process, fed by lines (no servers)",
 }
 """All subcommands as `leasehold --help` lists them, which imports none of their files."""

@@ -81,7 +81,8 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
             # One that has ended meanwhile needs it no more.
             changes.submit(ChangeRequest(b"", control=control)).result(args.timeout)
     if not outcome.lsn:
-        output.error(_refusal_words(outcome), outcome.code)
+        own = str(outcome.detail.get("hint") or "") or None
+        output.error(_refusal_words(outcome), outcome.code, own)
         return ExitCode.NOT_RIGHT
     if isinstance(outcome.answer, dict) and "plan" in outcome.answer:
         _show_plan(outcome.answer["plan"], output)
@@ -100,10 +101,9 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
 
 
 def _refusal_words(outcome: Outcome) -> str:
-    """Return the words of a refusal with what depends on what was to be dropped, and what one can
-    do."""
-    more = (outcome.detail.get(name) for name in ("detail", "hint"))
-    return "\n".join([f"{outcome.code}: {outcome.message}", *(str(m) for m in more if m)])
+    """Return the words of a refusal with what depends on what was to be dropped."""
+    more = outcome.detail.get("detail")
+    return f"{outcome.code}: {outcome.message}" + (f"\n{more}" if more else "")
 
 
 def _show_plan(steps: Sequence[dict[str, Any]], output: Output) -> None:

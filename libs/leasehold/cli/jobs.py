@@ -11,6 +11,7 @@ from leasehold.admin.job_report import ENDED_TOLD_MAX, jobs_report, recent_jobs_
 from leasehold.catalog.roles import FIRST_ROLE
 from leasehold.cli.command import Subparsers, add, finish, seconds
 from leasehold.cli.exit_code import ExitCode
+from leasehold.cli.hints import UNKNOWN_JOB
 from leasehold.cli.job_watch import left_words, rows_words, watch_jobs
 from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, clock_time, show_outcome, span
@@ -135,7 +136,7 @@ def _row(job: dict[str, Any], *, with_role: bool) -> list[Any]:
 def watch(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     with looking(settings, output, follows=True) as (seen, view):
         if args.job is not None and args.job not in view.jobs:
-            output.error(f"there is no job {args.job}")
+            output.error(f"there is no job {args.job}", hint=UNKNOWN_JOB)
             return ExitCode.NOT_RIGHT
         wanted = (
             {args.job}

@@ -12,8 +12,9 @@ from importlib import import_module
 from leasehold.adapters.os.compiled import version_line
 from leasehold.cli.command import SUMMARIES, module_of
 from leasehold.cli.exit_code import ExitCode, exit_code_of
+from leasehold.cli.hints import hint_for
 from leasehold.cli.output import Output
-from leasehold.model.errors import BusUnavailable, LeaseholdError, LedgerUnavailable
+from leasehold.model.errors import LeaseholdError
 from leasehold.settings.client import ClientSettings
 
 EPILOG = """\
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(args.run(args, ClientSettings.read(), output))
     except LeaseholdError as error:
-        output.error(error.message + _hint(error), error.sqlstate)
+        output.error(error.message, error.sqlstate, hint_for(error))
         return int(exit_code_of(error))
     except KeyboardInterrupt:
         output.note("stopped")
@@ -65,16 +66,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read us (head, less) has seen enough; the interpreter must not complain of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.OK)
-
-
-def _hint(error: LeaseholdError) -> str:
-    match error:
-        case BusUnavailable():
-            return ". Is Kafka running (make up), and is LEASEHOLD_KAFKA right?"
-        case LedgerUnavailable():
-            return " Is Redis running (make up), and is LEASEHOLD_REDIS right?"
-        case _:
-            return ""
 
 
 if __name__ == "__main__":

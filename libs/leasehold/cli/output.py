@@ -20,6 +20,7 @@ from rich.text import Text
 
 from leasehold.adapters.codec.json_text import json_text
 from leasehold.cli.exit_code import ExitCode
+from leasehold.cli.hints import hint_of_code
 from leasehold.cli.terminal_text import (
     escape_control,
     escape_control_in_json,
@@ -61,11 +62,16 @@ class Output:
         if not self.as_json:
             self.err.print(Text(escape_control_in_lines(words), "dim"))
 
-    def error(self, words: str, code: str = "") -> None:
+    def error(self, words: str, code: str = "", hint: str | None = None) -> None:
+        """Write what is wrong, and what to do about it; `hint` None: what is known of the code, ""
+        = nothing."""
+        hint = hint_of_code(code) if hint is None else hint
         if self.as_json:
-            self.json({"error": words, "code": code})
+            self.json({"error": words, "code": code, **({"hint": hint} if hint else {})})
         shown = escape_control_in_lines(words)
         self.err.print(Text.assemble(("leasehold: ", "bold red"), shown))
+        if hint:
+            self.err.print(Text(f"hint: {escape_control_in_lines(hint)}"))
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
         """Write a table, or `empty` if it has no row. Heads that start with ">" are numbers (to the

@@ -167,7 +167,10 @@ class SqlClient:
                         if in_rows:
                             self.rows.end()
                         fields = said.fields
-                        self._output.error(error_words(fields, statement), fields.get("C", ""))
+                        # A node says its own hint, if any, among the words.
+                        own = "" if "H" in fields else None
+                        words = error_words(fields, statement)
+                        self._output.error(words, fields.get("C", ""), own)
                         code = CODES.get(fields.get("C", ""), ExitCode.NOT_RIGHT)
                     case Told():
                         severity = said.fields.get("S", "notice").lower()

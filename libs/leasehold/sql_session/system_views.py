@@ -30,6 +30,7 @@ from leasehold.schema_change.job.control import refuse_unaskable
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.sql_session.advisory_locks import SessionLocks, Taken
+from leasehold.sql_session.catalog_rows import catalog_rows
 from leasehold.sql_session.others import HIDDEN, Others
 from leasehold.sql_session.session_role import SessionRole
 from leasehold.values import jsonb
@@ -59,6 +60,7 @@ class NodeTelling:
             "transactions": self._transactions,
             "dead_letter": self._dead_letters,
             "settings": self._settings,
+            "catalog": lambda: catalog_rows(self._node),
             "pg_stat_activity": self._activity,
             "pg_locks": self._locks,
             "pg_cursors": cursors,

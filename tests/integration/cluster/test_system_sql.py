@@ -319,7 +319,9 @@ def test_the_command_asks_and_tells(cluster: LocalCluster) -> None:
     assert (said.code, list(said.json)) == (0, ["c"])
     said = command(cluster, "sql", "-p", port, "-c", "SELECT nope FROM seats")
     assert (said.code, said.out) == (1, "")
-    assert said.err.splitlines()[1:] == ["line 1: SELECT nope FROM seats", " " * 15 + "^"]
+    _, line, caret, hint = said.err.splitlines()
+    assert (line, caret) == ("line 1: SELECT nope FROM seats", " " * 15 + "^")
+    assert hint.startswith("hint: ")
 
 
 def test_a_replicant_that_stops_says_so_and_gives_its_leases_back(cluster: LocalCluster) -> None:

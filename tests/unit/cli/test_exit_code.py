@@ -84,7 +84,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     "command",
     [["status"], ["versions"], ["jobs", "list"], ["dead-letter", "list"], ["ddl", "x"], ["check"]],
 )
-def test_without_a_broker_one_sentence_and_three(
+def test_without_a_broker_one_sentence_a_hint_and_three(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LEASEHOLD_KAFKA", "127.0.0.1:1")  # reserved: nothing listens there
@@ -96,8 +96,9 @@ def test_without_a_broker_one_sentence_and_three(
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.startswith("leasehold: Kafka at 127.0.0.1:1")
-    assert told.err.count("\n") == 1
-    assert "LEASEHOLD_KAFKA" in told.err
+    _, hint = told.err.splitlines()
+    assert hint.startswith("hint: ")
+    assert "LEASEHOLD_KAFKA" in hint
 
 
 def test_settings_that_are_wrong_are_named(

@@ -74,6 +74,11 @@ class RowCounts:
         self.changed = self._saved.pop()
 
 
+def read_counts(connection: apsw.Connection) -> dict[int, int]:
+    """Return the rows of all tables by id, as of the snapshot that the connection has open."""
+    return dict(connection.execute("SELECT table_id, rows FROM row_counts"))
+
+
 def forget_rows(connection: apsw.Connection, table_id: int) -> None:
     """Delete the count of a table that is gone from the file."""
     connection.execute("DELETE FROM row_counts WHERE table_id = ?", (table_id,))

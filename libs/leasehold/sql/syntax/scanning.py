@@ -98,6 +98,12 @@ def tokens_of(source: Source) -> list[Token]:
     return tokens
 
 
+def comments_of(source: Source) -> list[tuple[int, int]]:
+    """Return where the comments to the end of a line begin and end, in bytes. Raises what
+    PostgreSQL's scanner refuses."""
+    return [(t.start, t.end) for t in _scanned(source) if t.token == Kind.SQL_COMMENT]
+
+
 def fold(word: str) -> str:
     """Return a word in lower case, of ASCII's letters alone, as PostgreSQL folds a name in
     UTF-8."""

@@ -45,6 +45,10 @@ _NODE: Final[Mapping[str, str]] = {
     "settings": """
         node text, name text, value text
     """,
+    "catalog": """
+        kind text, object_id bigint, element_id bigint, name text, lsn bigint, rows_about bigint?,
+        body bytea?, said text?
+    """,
 }
 _POSTGRESQLS: Final[Mapping[str, str]] = {
     "pg_stat_activity": """
