@@ -12,12 +12,15 @@ from leasehold.admin.watch import LISTED_TABLES_MAX
 from leasehold.in_process.cluster import MemoryCluster
 from leasehold.lease.commands import Holders, Snapshot
 from leasehold.lease.replies import HolderList, SnapshotReport
-from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport
+from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport, NodeReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import JobForgotten
 
-_SHOWN = (AccessReport, Ack, CheckReport, HoldingReport, JobEvent, JobForgotten, VersionEvent)
+_SHOWN = (
+    *(AccessReport, Ack, CheckReport, HoldingReport, NodeReport),
+    *(JobEvent, JobForgotten, VersionEvent),
+)
 
 
 class DevView:

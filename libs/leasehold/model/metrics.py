@@ -260,6 +260,12 @@ DISK_FREE: Final = _STORE.gauge(
     "disk_free_bytes", "Bytes that are free where the store lies, for this process's user"
 )
 DISK_BYTES: Final = _STORE.gauge("disk_bytes", "Bytes of the file system where the store lies")
+DISK_RESERVE: Final = _STORE.gauge(
+    "disk_reserve_bytes", "Bytes that are kept free there (LEASEHOLD_DISK_RESERVE_MB)"
+)
+DISK_SHORT: Final = _STORE.gauge(
+    "disk_short", "1 while less is free: a master refuses what needs room (53100); else 0"
+)
 STATEMENT_BYTES: Final = _STORE.gauge(
     "statement_memory_bytes", "Memory that statements and transactions of the node hold"
 )
