@@ -229,6 +229,13 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
         reads_ledger=True,
     ),
     ProcessKind(
+        "doctor",
+        "`leasehold doctor`",
+        reads=(*FOR_STATUS, "requests", "backfill"),
+        besides=(ENDS_OF_ALL, Besides((DESCRIBE_CONFIGS,), ALL_TOPICS)),
+        reads_ledger=True,
+    ),
+    ProcessKind(
         "operator",
         "`leasehold jobs`, `ddl`, `clock`, `dead-letter`",
         reads=(*FOR_STATUS, "dead-letter", "results", "changefeed"),
