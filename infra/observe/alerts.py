@@ -153,6 +153,15 @@ ALERTS: Final = (
         "disk-nearly-full",
     ),
     Alert(
+        "LeaseholdDiskBelowReserve",
+        "leasehold_disk_short == 1",
+        "0s",
+        CRITICAL,
+        "the disk of {{ $labels.node }}'s store has less than its reserve: a master refuses what"
+        " needs room (53100)",
+        "disk-nearly-full",
+    ),
+    Alert(
         "LeaseholdChangefeedBehind",
         "(scalar(max(leasehold_applied_commit_timestamp_seconds))"
         " - leasehold_changefeed_commit_timestamp_seconds) > 60",
