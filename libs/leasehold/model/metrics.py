@@ -375,6 +375,22 @@ JOB_LEFT_S: Final = _DASHBOARD.gauge(
 DEAD_LETTERS: Final = _DASHBOARD.gauge(
     "dead_letters", "Dead letters that were ever written, those that somebody resubmitted included"
 )
+TOPIC_BYTES: Final = _DASHBOARD.gauge(
+    "topic_bytes",
+    "Bytes of the records that the log and the queues have, about: those of some of them, times"
+    " their number",
+    "topic",
+)
+TOPIC_FIRST: Final = _DASHBOARD.gauge(
+    "topic_first_timestamp_seconds", "When the oldest record that is kept was sent", "topic"
+)
+TOPIC_BUDGET: Final = _DASHBOARD.gauge(
+    "topic_budget_ratio", "How much of LEASEHOLD_LOG_BUDGET_MB that is; 1: all of it", "topic"
+)
+REDIS_BYTES: Final = _DASHBOARD.gauge("redis_memory_bytes", "Memory that Redis uses")
+REDIS_BUDGET: Final = _DASHBOARD.gauge(
+    "redis_memory_ratio", "How much of its maxmemory that is; absent where it has none"
+)
 
 GROUPS: Final = (
     *(_PROCESS, _NODE, _MASTER_ONLY, _STORE, _REQUESTER, _SQL, _CHANGEFEED, _SPARK, _DASHBOARD),

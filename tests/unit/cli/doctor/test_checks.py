@@ -26,7 +26,6 @@ from leasehold.cli.doctor.finding import (
     fail,
     warn,
 )
-from leasehold.lease.replies import Holding
 from leasehold.model.process_rights import KIND_NAMED
 from leasehold.model.records.acks import AccessReport
 from leasehold.model.records.jobs import ChangefeedReport, SparkReport
@@ -104,7 +103,28 @@ VIEW = (
     ChangefeedReport(NOW, 4, 10),
     TopicEnds({"log": 4, "requests": 5, "backfill": 0}),
 )
-OLD_LEASE = events.ledger({1: (Holding(5, "pricing", 1, 2),)}, sessions=((5, 1, True),))
+HELD = {
+    "agent": "pricing",
+    "table": "flights",
+    "version": 2,
+    "session": 5,
+    "state": "running",
+    "old_ms": 700_000,
+    "users": 1,
+    "work": [],
+    "heard_ms": 100,
+    "session_ends_in_ms": None,
+}
+WAITING = {
+    "job": 7,
+    "table": "flights",
+    "status": "running",
+    "spark_fails": "",
+    "phase": "draining",
+    "phase_ms": 700_000,
+    "waits_for": ["agent pricing"],
+    "ended_us": None,
+}
 FAIL, WARN, UNSEEN = Verdict.FAIL, Verdict.WARN, Verdict.UNSEEN
 CASES = (
     Case(
@@ -358,6 +378,26 @@ CASES = (
         *("leases", WARN, "session 5 of agent pricing is not renewed"),
     ),
     Case(
+        "a lease that is held for long",
+        told(leases=[{"versions": [{"holders": [HELD]}]}]),
+        *("leases", WARN, "agent pricing holds flights version 2", "job-waits"),
+    ),
+    Case(
+        "a lease of an agent that is silent",
+        told(leases=[{"versions": [{"holders": [{**HELD, "old_ms": 1, "state": "silent"}]}]}]),
+        *("leases", WARN, "not heard of"),
+    ),
+    Case(
+        "a job that stands still",
+        told(jobs=[WAITING]),
+        *("jobs", WARN, "is in phase draining for 11 min 40 s, and waits for agent pricing"),
+    ),
+    Case(
+        "a job at which Spark fails",
+        told(jobs=[{**WAITING, "phase_ms": 1, "spark_fails": "no memory"}]),
+        *("jobs", WARN, "Spark fails at job 7 on flights and tries again: no memory"),
+    ),
+    Case(
         "a job that failed",
         with_events(
             events.version(3),
@@ -420,7 +460,8 @@ def test_every_check_can_find_something() -> None:
 
 def test_a_part_that_is_away_is_said_by_each_check_that_needs_it() -> None:
     for part in ("kafka", "redis", "cluster", "folder"):
-        facts = replace(good_facts(), **{part: Unseen("it is away", "start it")})
+        spoiled: dict[str, Any] = {part: Unseen("it is away", "start it")}
+        facts = replace(good_facts(), **spoiled)
         for check, finding in zip(CHECKS, examine(facts, CHECKS), strict=True):
             needs = part in check.needs
             assert finding.verdict is (Verdict.UNSEEN if needs else Verdict.OK), (part, finding)

@@ -103,10 +103,16 @@ def test_each_certificate_of_a_file_has_an_end(tmp_path: Path) -> None:
             read_ends_us(nothing)
 
 
+def sequence(*parts: bytes) -> bytes:
+    return bytes([0x30, sum(map(len, parts))]) + b"".join(parts)
+
+
+def at(tag: int, text: bytes) -> bytes:
+    return bytes([tag, len(text)]) + text
+
+
 def test_bytes_that_are_no_certificate_are_refused() -> None:
-    sequence = lambda *parts: bytes([0x30, sum(map(len, parts))]) + b"".join(parts)  # noqa: E731
     number, empty = bytes([2, 1, 1]), bytes([0x30, 0])
-    at = lambda tag, text: bytes([tag, len(text)]) + text  # noqa: E731
     times = sequence(at(0x17, b"200101000000Z"), at(0x17, b"490101000000Z"))
     good = sequence(sequence(number, empty, empty, times))
     assert end_of(good) == 2_493_072_000 * US, "of this century"
