@@ -224,7 +224,7 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
     ProcessKind(
         "status",
         "dashboard, `leasehold status`, `leases`, `versions`",
-        reads=FOR_STATUS,
+        reads=(*FOR_STATUS, "requests", "backfill"),  # how large these are
         besides=(ENDS_OF_ALL,),
         reads_ledger=True,
     ),

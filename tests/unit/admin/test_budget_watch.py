@@ -29,10 +29,10 @@ class Stage:
         self.spans: dict[str, TopicSpan] | None = {}
         self.redis: Any = None
 
-    def read(self, *_: object) -> dict[str, TopicSpan]:
-        if self.spans is None:
+    def read(self, _: object, names: list[str], *__: object) -> dict[str, TopicSpan]:
+        if self.spans is None or not set(names) <= self.spans.keys():
             raise BusUnavailable("no broker")
-        return self.spans
+        return {name: self.spans[name] for name in names}
 
     def ask(self, *_: object) -> Any:
         if self.redis is None:
