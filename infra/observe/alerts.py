@@ -153,6 +153,39 @@ ALERTS: Final = (
         "disk-nearly-full",
     ),
     Alert(
+        "LeaseholdDiskBelowReserve",
+        "leasehold_disk_short == 1",
+        "0s",
+        CRITICAL,
+        "the disk of {{ $labels.node }}'s store has less than its reserve: a master refuses what"
+        " needs room (53100)",
+        "disk-nearly-full",
+    ),
+    Alert(
+        "LeaseholdLogNearBudget",
+        "leasehold_topic_budget_ratio > 0.8",
+        "5m",
+        WARNING,
+        "the topic {{ $labels.topic }} has more than four fifths of LEASEHOLD_LOG_BUDGET_MB",
+        "log-too-large",
+    ),
+    Alert(
+        "LeaseholdLogBeyondBudget",
+        "leasehold_topic_budget_ratio > 1",
+        "5m",
+        CRITICAL,
+        "the topic {{ $labels.topic }} has more than LEASEHOLD_LOG_BUDGET_MB",
+        "log-too-large",
+    ),
+    Alert(
+        "LeaseholdRedisNearlyFull",
+        "leasehold_redis_memory_ratio > 0.8",
+        "5m",
+        WARNING,
+        "Redis uses more than four fifths of its maxmemory: beyond it leases are refused",
+        "redis-away",
+    ),
+    Alert(
         "LeaseholdChangefeedBehind",
         "(scalar(max(leasehold_applied_commit_timestamp_seconds))"
         " - leasehold_changefeed_commit_timestamp_seconds) > 60",

@@ -8,29 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from infra.reference.markdown import code, table
-from leasehold.settings.audit import AuditSettings
-from leasehold.settings.changefeed import ChangefeedSettings
-from leasehold.settings.dashboard import DashboardSettings
-from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings
-from leasehold.settings.request_key import RequestKeySettings
-from leasehold.settings.schema_registry import SchemaRegistrySettings
-from leasehold.settings.snapshot import SnapshotSettings
-from leasehold.settings.sql_address import SqlAddress
-from leasehold.settings.sql_port import PgwireSettings
+from leasehold.settings.groups import GROUPS as LIBRARY_GROUPS
 from spark_streaming.spark_settings import SparkSettings
 
 GROUPS: Final[tuple[tuple[str, type], ...]] = (
-    ("Where a process stands: every service and client", ClusterSettings),
-    ("Kafka: every service and client", KafkaSettings),
-    ("Redis: masters, nodes, agents and clients", RedisSettings),
-    ("Copies of a store between nodes: masters, replicants, embedded replicas", SnapshotSettings),
-    ("Who asks for changes: masters, SQL nodes, Spark's driver, producers", RequestKeySettings),
-    ("The audit log: masters and replicants", AuditSettings),
-    ("The SQL listener: replicants", PgwireSettings),
-    ("`leasehold sql`: the client of that listener", SqlAddress),
-    ("The changefeed", ChangefeedSettings),
-    ("A schema registry: the changefeed, and who submits schema changes", SchemaRegistrySettings),
-    ("The dashboard", DashboardSettings),
+    *LIBRARY_GROUPS,
     ("Spark's driver", SparkSettings),
 )
 _NO_VALUE: Final = "?"

@@ -42,6 +42,7 @@ LONGEST: Final = (
     "test_system_import",
     "test_system_random",
     "test_system_full_disk",
+    "test_system_disk_reserve",
     "test_system_queue_recreated",
     "test_system_poison",
     "test_spark_validation",

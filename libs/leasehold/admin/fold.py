@@ -30,7 +30,14 @@ from leasehold.admin.view import (
 from leasehold.catalog.states import State
 from leasehold.lease.replies import SnapshotReport
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport, MergeReport
+from leasehold.model.records.acks import (
+    AccessReport,
+    Ack,
+    CheckReport,
+    HoldingReport,
+    MergeReport,
+    NodeReport,
+)
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
 from leasehold.model.records.log import JobForgotten
@@ -44,6 +51,7 @@ RATE_SECONDS_MAX: Final = 60
 HELD_BACK_MAX: Final = 1_000
 MERGING_MAX: Final = 1_000
 OPEN_NODES_MAX: Final = 1_000
+NODE_REPORTS_MAX: Final = 1_000
 COPIES_MAX: Final = 1_000
 
 
@@ -289,6 +297,17 @@ def _told_open(draft: _Draft, report: AccessReport, _now_us: int) -> None:
     draft.view = replace(view, open_nodes=open_nodes)
 
 
+def _told_of_node(draft: _Draft, report: NodeReport, _now_us: int) -> None:
+    view = draft.view
+    known = view.node_reports.get(report.node)
+    if known is not None and report.sent_us < known.sent_us:
+        return
+    reports = {**view.node_reports, report.node: report}
+    if len(reports) > NODE_REPORTS_MAX:
+        del reports[min(reports, key=lambda each: reports[each].sent_us)]
+    draft.view = replace(view, node_reports=reports)
+
+
 def _held_back(draft: _Draft, report: HoldingReport, _now_us: int) -> None:
     view = draft.view
     name = (report.agent, report.table_id, report.version)
@@ -367,6 +386,7 @@ _FOLDS: Final[Mapping[type, Callable[[_Draft, Any, int], None]]] = {
     TopicEnds: _topic_ends,
     Ack: _acknowledged,
     AccessReport: _told_open,
+    NodeReport: _told_of_node,
     HoldingReport: _held_back,
     MergeReport: _merged,
     CheckReport: _checked,

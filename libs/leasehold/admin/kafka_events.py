@@ -22,7 +22,14 @@ from leasehold.admin.view import (
     TopicEnds,
 )
 from leasehold.model.errors import LogStopped, MalformedRequest
-from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport, MergeReport
+from leasehold.model.records.acks import (
+    AccessReport,
+    Ack,
+    CheckReport,
+    HoldingReport,
+    MergeReport,
+    NodeReport,
+)
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
 from leasehold.model.records.log import JobForgotten
@@ -45,8 +52,8 @@ ROWS_TABLES_MAX: Final = 256
 versions, which jobs are at, and which people look at."""
 
 _SHOWN: Final = (
-    *(Ack, AccessReport, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress),
-    *(SparkReport, ChangefeedReport, MergeReport),
+    *(Ack, AccessReport, HoldingReport, CheckReport, NodeReport),
+    *(VersionEvent, JobEvent, JobProgress, SparkReport, ChangefeedReport, MergeReport),
 )
 
 

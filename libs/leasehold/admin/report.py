@@ -29,6 +29,8 @@ from leasehold.model.records.requests import Queue
 from leasehold.replication.log.truncation import TruncationSettings, copy_parts
 
 RATE_WINDOW_SECONDS: Final = 5
+REPORT_KNOWN_FOR_US: Final = 30_000_000
+"""Several of a node's words on its disk; one of an earlier release says none."""
 CHECKS_TOLD_MAX: Final = 64
 CHANGEFEED_SILENT_SAID_MS: Final = 15_000
 """Three of its words."""
@@ -57,6 +59,7 @@ def report(view: ClusterView, now_us: int, *, tables_max: int | None = None) -> 
         "log": log_report(view, now_us),
         "rates": rates_report(view, now_us),
         "nodes": [node_report(view, node, now_us) for node in _by_name(view)],
+        "disks": disks_report(view, now_us),
         "copies": copies_report(view, now_us),
         "ledger": ledger_report(view, asked_us),
         "spark": spark_report(view, now_us),
@@ -221,6 +224,17 @@ def copies_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
                 }
             )
     return sorted(found, key=lambda copy: copy["offset"])
+
+
+def disks_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
+    """Return what each node that is there has told of its release and of its store's disk, in
+    bytes; `room` is enough, short (a master refuses what needs room) or out (the node leaves)."""
+    found = []
+    for node, told in sorted(view.node_reports.items()):
+        age_us = max(0, now_us - told.sent_us)
+        if node in view.nodes and age_us <= REPORT_KNOWN_FOR_US:
+            found.append({**told._asdict(), "age_ms": age_us // 1_000})
+    return found
 
 
 def _open_words(view: ClusterView, node: str, now_us: int) -> str:

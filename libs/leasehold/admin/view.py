@@ -17,7 +17,14 @@ from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.job import Job, Status, job_from_wire
 from leasehold.events.version_diff import ElementChange, diff
 from leasehold.lease.replies import Holding, SnapshotReport
-from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport, MergeReport
+from leasehold.model.records.acks import (
+    AccessReport,
+    Ack,
+    CheckReport,
+    HoldingReport,
+    MergeReport,
+    NodeReport,
+)
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
 from leasehold.model.records.log import Grant, JobForgotten
@@ -96,6 +103,7 @@ Event: TypeAlias = (
     | TopicEnds
     | Ack
     | AccessReport
+    | NodeReport
     | HoldingReport
     | MergeReport
     | CheckReport
@@ -219,10 +227,10 @@ class ClusterView:
 
     `held_back`: an agent's newest word on an older version, by agent, table id and version; whether
     it still holds it only the ledger tells. `checks`: by subject, the one heard of last at the end,
-    then each node's newest report by name and table id. `merging`: each
-    node's newest word on backfills by range. `open_nodes`: each node's newest word that
-    it lets clients in without asking. `copies`: the newest word for each copy of a store that a
-    node takes or has taken, by `copy_name`. `sessions`: by id. `committed`, `refused`
+    then each node's newest report by name and table id. `merging`: each node's newest word on
+    backfills by range. `open_nodes`: each node's newest word that it lets clients in without
+    asking. `node_reports`: on its release and disk. `copies`: the newest word for each copy of a
+    store that a node takes or has taken, by `copy_name`. `sessions`: by id. `committed`, `refused`
     and `dead_lettered` count since the view began to look. `not_read`: topics that were never read
     to their ends yet (see `TopicsRead`), so that what they say is not known yet; `read_us`: when
     topics were last read, 0 for a view that is told of everything at once.
@@ -240,6 +248,7 @@ class ClusterView:
     held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)
     merging: Mapping[str, MergeReport] = field(default_factory=dict)
     open_nodes: Mapping[str, AccessReport] = field(default_factory=dict)
+    node_reports: Mapping[str, NodeReport] = field(default_factory=dict)
     copies: Mapping[str, Ack] = field(default_factory=dict)
     sessions: Mapping[int, SessionSeen] = field(default_factory=dict)
     ledger: LedgerSeen | None = None

@@ -21,6 +21,7 @@ Run: TypeAlias = Callable[[argparse.Namespace, ClientSettings, Output], int]
 
 SUMMARIES: Final[Mapping[str, str]] = {
     "status": "show log, master, nodes, ledger, jobs and queues",
+    "doctor": "check settings, topics, durability, clocks, disks, rights; say what to do",
     "versions": "list tables with their version, columns and indexes; diff two versions; show"
     " history",
     "top": "watch nodes, commits, jobs and tables live",
@@ -60,6 +61,8 @@ IN_TRANSFER: Final = {"import": "importing", "export": "exporting"}
 
 def module_of(name: str) -> str:
     """Return the module of one of SUMMARIES."""
+    if name == "doctor":
+        return "leasehold.cli.doctor.command"
     if name in IN_TRANSFER:
         return f"leasehold.cli.transfer.{IN_TRANSFER[name]}"
     if name == "backup":

@@ -55,7 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A command says once what is wrong, itself; services log what goes on.
     logging.getLogger("leasehold").addHandler(logging.NullHandler())
     try:
-        return int(args.run(args, ClientSettings.read(), output))
+        # One subcommand tells of settings that can't be read, and reads them itself.
+        read = getattr(args, "read_settings", ClientSettings.read)
+        return int(args.run(args, read(), output))
     except LeaseholdError as error:
         output.error(error.message, error.sqlstate, hint_for(error))
         return int(exit_code_of(error))

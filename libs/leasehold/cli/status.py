@@ -12,6 +12,7 @@ from leasehold.admin.report import report
 from leasehold.admin.view import SILENT_AFTER_US
 from leasehold.cli.clock import clock_troubles
 from leasehold.cli.command import Subparsers, add
+from leasehold.cli.doctor.beside_status import BesideLook
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED
 from leasehold.cli.looking import looking
@@ -33,12 +34,14 @@ def register(subparsers: Subparsers) -> None:
         run,
         "Exit code 1 when something is not right: no master, a node that is silent or not "
         "coherent, records on the log that are nobody's, a ledger that is away or not ready, "
-        "Spark or a changefeed that is silent, a job that failed in the last hour, unless the "
+        "Spark or a changefeed that is silent, a store's disk with less than its reserve, a job "
+        "that failed in the last hour, unless the "
         "same change has succeeded since, or somebody knows of it (leasehold jobs dismiss JOB).",
     )
 
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    beside_look = BesideLook(settings)
     with looking(settings, output, whole=False) as (watch, view):
         # What stands on the topics may be old: only what is written now shows who is alive.
         offset = view.log.end
@@ -47,6 +50,9 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         told = report(watch.view, unix_us(), tables_max=None if output.as_json else 0)
     troubles = troubles_of(told)
     told["troubles"] = troubles
+    beside = beside_look.result()
+    told["warnings"] = list(beside.warnings)
+    told["log_kept"] = beside.kept_report()
     if output.as_json:
         output.json(told)
     else:
@@ -78,6 +84,13 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
         "no master of this database wrote (see its log): who else may write to that topic?"
         for node in told["nodes"]
         if node.get("foreign_records")
+    ]
+    found += [
+        f"{disk['free_bytes'] >> 20:,} MiB are free on the disk of node {disk['node']}'s store,"
+        f" less than its reserve of {disk['reserve_bytes'] >> 20:,} MiB: as master it refuses what"
+        " needs room (53100), and with a quarter of it the node stops"
+        for disk in told.get("disks", ())
+        if disk["room"] in ("short", "out")
     ]
     ledger = told["ledger"]["state"]
     if ledger != "ready":
@@ -154,6 +167,12 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
         f"log      offset {log['offset']:,} · LSN {log['lsn']:,} · epoch {log['epoch']} · "
         f"master {log['master'] or 'none'} · last commit {clock_time(log['commit_us'])}"
     )
+    if kept := told["log_kept"]:
+        since = f", since {clock_time(kept['first_us'])}" if kept["first_us"] else ""
+        output.line(
+            f"kept     from offset {kept['first_offset']:,}{since} · {kept['records']:,} records ·"
+            f" about {kept['bytes_about'] / (1 << 20):,.1f} MiB"
+        )
     ledger = told["ledger"]
     output.line(
         f"ledger   {ledger['state']} · {len(ledger['sessions'])} sessions",
@@ -229,6 +248,8 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
         output.line(
             f"{_failed_words(job)} ({span((told['now_us'] - job['ended_us']) / 1_000)} ago)", "dim"
         )
+    for warning in told["warnings"]:
+        output.line(f"warning: {warning} (leasehold doctor says what to do)", "dim")
     for trouble in told["troubles"]:
         output.line(f"! {trouble}", "yellow")
     if not told["troubles"]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from threading import Event as Flag
@@ -15,6 +15,7 @@ from typing import Final
 from leasehold.adapters.http.renewed_tls import RenewedTls
 from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.service_process import Environment, run_service
+from leasehold.admin.budget_watch import BudgetWatch
 from leasehold.admin.watch import ClusterWatch
 from leasehold.admin.watch_samples import watch_samples
 from leasehold.dashboard.password_check import PasswordCheck
@@ -81,8 +82,12 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
         serve_metrics(settings.cluster) as exposition,
         closing(RenewedTls(settings.own.served, settings.own.served.context())) as renewed,
         ClusterWatch(settings.client) as watch,
+        ExitStack() as made,
     ):
         exposition.add("watch", partial(watch_samples, watch))
+        if settings.cluster.metrics_port is not None:
+            budgets = made.enter_context(BudgetWatch(settings.client))
+            exposition.add("budgets", budgets.samples)
         worker = Worker(
             dashboard_app(settings.client, watch, settings.own, check.judge, tls=renewed.context),
             loglevel=None,
@@ -96,5 +101,6 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
             code = ended.code
         finally:
             exposition.remove("watch")
+            exposition.remove("budgets")
     if code:
         raise LeaseholdError(f"Faust has ended with {code}; the lines above say why")

@@ -12,13 +12,20 @@ from leasehold.admin.watch import LISTED_TABLES_MAX
 from leasehold.in_process.cluster import MemoryCluster
 from leasehold.lease.commands import Holders, Snapshot
 from leasehold.lease.replies import HolderList, SnapshotReport
-from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport, MergeReport
+from leasehold.model.records.acks import (
+    AccessReport,
+    Ack,
+    CheckReport,
+    HoldingReport,
+    MergeReport,
+    NodeReport,
+)
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import JobForgotten
 
 _SHOWN = (
-    *(AccessReport, Ack, CheckReport, HoldingReport, MergeReport),
+    *(AccessReport, Ack, CheckReport, HoldingReport, MergeReport, NodeReport),
     *(JobEvent, JobForgotten, VersionEvent),
 )
 

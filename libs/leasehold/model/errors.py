@@ -371,6 +371,10 @@ class OutOfMemory(Refused, sqlstate="53200"):
     """A statement needs more memory than it, or all statements of its node together, may hold."""
 
 
+class DiskNearlyFull(Refused, sqlstate="53100"):
+    """A master whose disk has less than its reserve left takes nothing that needs room."""
+
+
 class QueryCanceled(Refused, sqlstate="57014"):
     """A statement took longer than its limit, or somebody has asked for its end."""
 

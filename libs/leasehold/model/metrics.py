@@ -260,6 +260,12 @@ DISK_FREE: Final = _STORE.gauge(
     "disk_free_bytes", "Bytes that are free where the store lies, for this process's user"
 )
 DISK_BYTES: Final = _STORE.gauge("disk_bytes", "Bytes of the file system where the store lies")
+DISK_RESERVE: Final = _STORE.gauge(
+    "disk_reserve_bytes", "Bytes that are kept free there (LEASEHOLD_DISK_RESERVE_MB)"
+)
+DISK_SHORT: Final = _STORE.gauge(
+    "disk_short", "1 while less is free: a master refuses what needs room (53100); else 0"
+)
 STATEMENT_BYTES: Final = _STORE.gauge(
     "statement_memory_bytes", "Memory that statements and transactions of the node hold"
 )
@@ -368,6 +374,22 @@ JOB_LEFT_S: Final = _DASHBOARD.gauge(
 )
 DEAD_LETTERS: Final = _DASHBOARD.gauge(
     "dead_letters", "Dead letters that were ever written, those that somebody resubmitted included"
+)
+TOPIC_BYTES: Final = _DASHBOARD.gauge(
+    "topic_bytes",
+    "Bytes of the records that the log and the queues have, about: those of some of them, times"
+    " their number",
+    "topic",
+)
+TOPIC_FIRST: Final = _DASHBOARD.gauge(
+    "topic_first_timestamp_seconds", "When the oldest record that is kept was sent", "topic"
+)
+TOPIC_BUDGET: Final = _DASHBOARD.gauge(
+    "topic_budget_ratio", "How much of LEASEHOLD_LOG_BUDGET_MB that is; 1: all of it", "topic"
+)
+REDIS_BYTES: Final = _DASHBOARD.gauge("redis_memory_bytes", "Memory that Redis uses")
+REDIS_BUDGET: Final = _DASHBOARD.gauge(
+    "redis_memory_ratio", "How much of its maxmemory that is; absent where it has none"
 )
 
 GROUPS: Final = (

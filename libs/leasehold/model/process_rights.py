@@ -224,8 +224,15 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
     ProcessKind(
         "status",
         "dashboard, `leasehold status`, `leases`, `versions`",
-        reads=FOR_STATUS,
+        reads=(*FOR_STATUS, "requests", "backfill"),  # how large these are
         besides=(ENDS_OF_ALL,),
+        reads_ledger=True,
+    ),
+    ProcessKind(
+        "doctor",
+        "`leasehold doctor`",
+        reads=(*FOR_STATUS, "requests", "backfill"),
+        besides=(ENDS_OF_ALL, Besides((DESCRIBE_CONFIGS,), ALL_TOPICS)),
         reads_ledger=True,
     ),
     ProcessKind(

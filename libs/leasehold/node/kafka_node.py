@@ -29,6 +29,7 @@ from leasehold.model.ports import StoreWriter
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
 from leasehold.node.broker_wait import once_there
+from leasehold.node.disk_watch import DiskWatch
 from leasehold.node.kafka_driver import KafkaDriver
 from leasehold.node.node_samples import NodeLook
 from leasehold.node.node_topics import NodeTopics
@@ -105,9 +106,9 @@ class KafkaNode:
         redis: RedisSettings,
         store: StoreWriter,
         audit: AuditLog | None = None,
-        folder: Path | None = None,
+        file: Path | None = None,
     ) -> None:
-        """Make ready to run. `folder`: where the store lies, if its disk is to be watched."""
+        """Make ready to run. `file`: the store's, if its disk is to be watched."""
         settings = _with_fast_paths(settings, kafka, redis)
         self._candidate = settings.candidate
         self._topics = NodeTopics(topics)
@@ -141,9 +142,8 @@ class KafkaNode:
         self.caught_up = Flag()
         self.on_tick: Callable[[], None] = lambda: None
         self._look = NodeLook(self.node)
-        self._watch = OperatorWatch(
-            self.node, self._intake, folder, lambda: self._driver.ledger_is_away
-        )
+        self._watch = OperatorWatch(self.node, self._intake, lambda: self._driver.ledger_is_away)
+        self._disk = DiskWatch(file)
 
     def samples(self) -> Iterator[Sample]:
         """Yield what a scrape is told; for one other thread at a time, which waits for nothing."""
@@ -155,6 +155,10 @@ class KafkaNode:
         if end is not None:
             lag = max(0, end - self.node.position.offset)
             yield Sample(metrics.LAG_RECORDS, metrics.NO_LABELS, lag)
+        disk = self.node.disk
+        if disk.seen.whole:
+            yield Sample(metrics.DISK_RESERVE, metrics.NO_LABELS, disk.reserve_bytes)
+            yield Sample(metrics.DISK_SHORT, metrics.NO_LABELS, float(disk.is_short))
         if intake.path is not None:
             yield from path_samples("log", intake.path.path, at.mono_ns)
         elif self._candidate:
@@ -168,13 +172,15 @@ class KafkaNode:
         self._driver.reader.give_up_when(stop.is_set)
         try:
             end = self._begin(stop)
-            while not stop.is_set() and self.error is None:
+            while not stop.is_set() and self.error is None and not self.node.disk.is_out:
                 self._turn()
                 if not self.caught_up.is_set() and self.node.position.offset >= end:
                     self.caught_up.set()
             self._leave()
             if self.error is None:
                 self._give_back()
+                if self.node.disk.is_out:
+                    self._ended(self.node.disk.leaving())
         except LogStopped as error:
             self._runner.stop(error, now())
         finally:
@@ -261,6 +267,9 @@ class KafkaNode:
             runner.step(AckPublished(number, heard), now())
         while not self._inbox.empty():  # nobody else takes from it
             self._take(self._inbox.get_nowait())
+        seen = self._disk.look(boottime_ns())
+        if seen is not None:
+            runner.step(seen, now())
         driver.wake_ns = 0
         runner.step(Tick(), now())
         self._intake.choose(self.node, boottime_ns())

@@ -4,10 +4,7 @@ over. The same is in the metrics; this is for who reads the log alone."""
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from leasehold.adapters.kafka import client as kafka_client
@@ -18,7 +15,6 @@ from leasehold.replication.fast_path.state_machine import FastPath
 from leasehold.replication.node import Node
 
 LOOK_EVERY_NS: Final = 200 * NS_PER_MS
-DISK_EVERY_NS: Final = 10 * NS_PER_S
 SLOW_APPEND_NS: Final = NS_PER_S
 PATH_LEFT_NS: Final = 30 * NS_PER_S
 """How long a fast path is left alone, again and again, before that is told."""
@@ -34,15 +30,12 @@ class OperatorWatch:
         self,
         node: Node,
         intake: LogIntake,
-        folder: Path | None,
         ledger_is_away: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin. `folder`: where the store lies, None: nobody looks whether the disk has room."""
         self._ledger_is_away = ledger_is_away
         self._node = node
         self._intake = intake
-        self._folder = folder
-        self._look_ns = self._disk_ns = 0
+        self._look_ns = 0
         self._was_coherent = False
         self._incoherent = Condition(
             "this node is no longer coherent and answers no reads", "this node is coherent again"
@@ -67,6 +60,10 @@ class OperatorWatch:
         )
         self._disk = Condition(
             "the disk of the store is nearly full", "the disk of the store has room again"
+        )
+        self._reserve = Condition(
+            "a master on this disk refuses what adds or changes rows (53100)",
+            "a master on this disk takes all writes again",
         )
 
     def look(self, now_ns: int) -> None:
@@ -96,9 +93,9 @@ class OperatorWatch:
         yield self._ledger.note(now_ns, holds=self._ledger_is_away())
         left = [name for name, path in self._fast_paths() if path.pause_left_ns(now_ns)]
         yield self._paths.note(now_ns, holds=bool(left), detail=", ".join(left))
-        if self._folder is not None and now_ns >= self._disk_ns:
-            self._disk_ns = now_ns + DISK_EVERY_NS
-            yield self._look_at_disk(self._folder, now_ns)
+        yield self._look_at_disk(now_ns)
+        disk = node.disk
+        yield self._reserve.note(now_ns, holds=disk.is_short, detail=disk.words())
 
     def _fast_paths(self) -> Iterator[tuple[str, FastPath]]:
         if self._node.agent is not None:
@@ -106,11 +103,8 @@ class OperatorWatch:
         if self._intake.path is not None:
             yield "log", self._intake.path.path
 
-    def _look_at_disk(self, folder: Path, now_ns: int) -> str:
-        with suppress(OSError):
-            disk = os.statvfs(folder)
-            free, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
-            least = min(DISK_FREE_BYTES_MIN, whole * DISK_FREE_PERCENT_MIN // 100)
-            detail = f"{free // (1 << 20):,} MiB are free in {folder}"
-            return self._disk.note(now_ns, holds=free < least, detail=detail)
-        return ""
+    def _look_at_disk(self, now_ns: int) -> str:
+        seen = self._node.disk.seen
+        least = min(DISK_FREE_BYTES_MIN, seen.whole * DISK_FREE_PERCENT_MIN // 100)
+        detail = f"{seen.free // (1 << 20):,} MiB are free"
+        return self._disk.note(now_ns, holds=seen.free < least, detail=detail)

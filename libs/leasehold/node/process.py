@@ -15,6 +15,7 @@ from threading import Event as Flag
 from threading import Thread
 from typing import Final, NamedTuple, Protocol
 
+from leasehold import __version__
 from leasehold.adapters.audit.file import AuditFile
 from leasehold.adapters.audit.topic import AuditTopic
 from leasehold.adapters.audit.writer import AuditPlace, AuditWriter
@@ -36,6 +37,7 @@ from leasehold.model.signatures import OPEN, Verifier
 from leasehold.model.topics import Topics
 from leasehold.node.bootstrap import bootstrap
 from leasehold.node.broker_wait import once_there
+from leasehold.node.disk_watch import await_room
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.replication.node_settings import NodeSettings
 from leasehold.settings.audit import MB, AuditSettings
@@ -148,6 +150,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         exposition = made.enter_context(serve_metrics(cluster))
         with sqlite_errors(path):
             topics, kafka, snapshot = settings.topics, settings.kafka, settings.snapshot
+            await_room(path, cluster.disk_reserve_bytes, stop)
             begin = partial(bootstrap, path, cluster.node, topics, kafka, snapshot, stop.is_set)
             once_there(begin, stop)
             if stop.is_set():
@@ -168,6 +171,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             open_to = BELIEVES_ALL
             LOG.warning("%s", open_to)
         named = replace(node_settings, name=cluster.node, serves=serves, open_to=open_to)
+        named = replace(named, release=__version__, disk_reserve_bytes=cluster.disk_reserve_bytes)
         named = named.with_session_ttl(cluster.session_ttl_ms).with_history(
             cluster.history_ms, cluster.row_history_ms, cluster.dropped_ms
         )
@@ -177,7 +181,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             audit = _audit_log(settings)
             made.callback(audit.close)
             node = KafkaNode(
-                named, settings.topics, settings.kafka, settings.redis, store, audit, cluster.folder
+                named, settings.topics, settings.kafka, settings.redis, store, audit, path
             )
             node.node.acknowledger.copies = copies.by_taker
             set_context(partial(_log_context, node, cluster))

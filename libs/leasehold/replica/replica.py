@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from leasehold import __version__
 from leasehold.adapters.metrics.exposition import Exposition
 from leasehold.adapters.metrics.process_samples import process_samples
 from leasehold.adapters.os.clock import new_request_id
@@ -109,14 +110,20 @@ class Replica(Closing):
         self._stop = threading.Event()
         try:
             self._node = KafkaNode(
-                NodeSettings(cluster.node, candidate=False, serving=True)
+                NodeSettings(
+                    cluster.node,
+                    candidate=False,
+                    serving=True,
+                    release=__version__,
+                    disk_reserve_bytes=cluster.disk_reserve_bytes,
+                )
                 .with_session_ttl(settings.session_ttl_ms)
                 .with_history(cluster.history_ms, cluster.row_history_ms),
                 settings.topics,
                 settings.kafka,
                 settings.redis,
                 self.store,
-                folder=file.parent,
+                file=file,
             )
         except BaseException:
             self.store.close()

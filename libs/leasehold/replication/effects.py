@@ -35,6 +35,16 @@ class LogReceived(NamedTuple):
     digest: bytes
 
 
+class DiskSeen(NamedTuple):
+    """What the disk of the store has now, in bytes: `free` for this process, `whole` in all, the
+    store's file and its write-ahead log."""
+
+    free: int
+    whole: int
+    store: int
+    wal: int
+
+
 class LogEnd(NamedTuple):
     """Answer to AskLogEnd: the next offset the broker will give, asked after the effect."""
 
@@ -138,6 +148,7 @@ class Tick(NamedTuple):
 Event: TypeAlias = (
     LogRead
     | LogReceived
+    | DiskSeen
     | LogEnd
     | LogIdentified
     | QueueFound

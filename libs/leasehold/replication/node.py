@@ -22,6 +22,7 @@ from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LogPosition
 from leasehold.replication.acknowledging import Acknowledger
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
+from leasehold.replication.disk_room import DiskRoom
 from leasehold.replication.effects import (
     AckPublished,
     AckRead,
@@ -31,6 +32,7 @@ from leasehold.replication.effects import (
     AskLogEnd,
     AskLogIdentity,
     Became,
+    DiskSeen,
     Effect,
     Event,
     LedgerReplied,
@@ -125,6 +127,7 @@ class Node:
         self._checks = self._upkeep.checks
         self._election = Election(settings.election, now.mono_ns)
         self.identity = LogIdentity(now.mono_ns)
+        self.disk = DiskRoom(settings.name, settings.release, settings.disk_reserve_bytes)
         self._open = False  # applied, not yet committed
         self._pending_grants: list[Grant] = []
         self._catalog_changed = True
@@ -213,6 +216,9 @@ class Node:
                 )
             case AppendFailed(reason):
                 return self._append_failed(reason, now)
+            case DiskSeen():
+                self.disk.take(event)
+                return []
             case LogEnd(offset):
                 return self._bid(self._election.take_end(offset, self.position, now.mono_ns))
             case LogIdentified(topic, topic_id):
@@ -471,6 +477,7 @@ class Node:
             self._spared,
             self._settings.name,
             self.measures,
+            self.disk,
         )
         self.counts.took_over()
         self._spared = []
@@ -551,6 +558,7 @@ class Node:
             effects += self.agent.tick(now)
         effects += self._upkeep.reports(self.catalog, self.incarnation, self.position, now)
         effects += self.acknowledger.acknowledge(self.position, self.role, now)
+        effects += self.disk.report(now)
         if self._settings.serving:
             self.counts.note_coherency(now.mono_ns, holds=self.lease.holds(now.mono_ns))
         return effects

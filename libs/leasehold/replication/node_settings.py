@@ -19,13 +19,16 @@ from leasehold.replication.master.settings import MasterSettings
 class NodeSettings:
     """What a node is told at its start. `candidate`: it may become master. `serving`: it answers
     reads, hence asks for coherency leases. `serves`: host:port of its snapshot server. `open_to`:
-    a sentence on who is let in without being asked, "" = nobody."""
+    a sentence on who is let in without being asked, "" = nobody. `release`: of this software, for
+    whoever looks on. `disk_reserve_bytes`: see `DiskRoom`."""
 
     name: str
     candidate: bool = False
     serving: bool = True
     serves: str = ""
     open_to: str = ""
+    release: str = ""
+    disk_reserve_bytes: int = 0
     master: MasterSettings = field(default_factory=MasterSettings)
     election: ElectionSettings = field(default_factory=ElectionSettings)
     schema: SchemaSettings = field(default_factory=SchemaSettings)

@@ -370,6 +370,21 @@ class ClusterSettings:
         default=8 * 1024,
         parse=integer(1, 1 << 30),
     )
+    disk_reserve_mb: int = setting(
+        "LEASEHOLD_DISK_RESERVE_MB",
+        "MB that are kept free on the disk of a node's store (at most a tenth of it): with less a"
+        " master refuses INSERT, UPDATE and schema changes that do more than drop (53100), with a"
+        " quarter of it a node stops; 0: nothing is kept",
+        default=512,
+        parse=integer(0, 1 << 20),
+    )
+    log_budget_mb: int = setting(
+        "LEASEHOLD_LOG_BUDGET_MB",
+        "MB that the log, and each of the two queues, may have: with four fifths of it `leasehold"
+        " doctor` warns, with all of it that fails; 0: no matter how much",
+        default=10 * 1024,
+        parse=integer(0, 1 << 30),
+    )
     ready_file: Path | None = setting(
         "LEASEHOLD_READY_FILE",
         "file that the process writes once it is ready for work",
@@ -406,6 +421,14 @@ class ClusterSettings:
         default="INFO",
         parse=choice("DEBUG", "INFO", "WARNING", "ERROR"),
     )
+
+    @property
+    def log_budget_bytes(self) -> int:
+        return self.log_budget_mb << 20
+
+    @property
+    def disk_reserve_bytes(self) -> int:
+        return self.disk_reserve_mb << 20
 
     @property
     def folder(self) -> Path:

@@ -28,7 +28,12 @@ from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.admin.feeds import Feeds
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.check import EVERY_TABLE
+from leasehold.cli.doctor.checks import CHECKS
+from leasehold.cli.doctor.facts import SettingsSeen
+from leasehold.cli.doctor.finding import Verdict, examine
+from leasehold.cli.doctor.gather import gather
 from leasehold.events.debezium.definition import Definition
+from leasehold.model.process_rights import KIND_NAMED
 from leasehold.model.topics import Topics
 from leasehold.replica.barrier import ask_check
 from leasehold.settings.client import ClientSettings
@@ -48,6 +53,7 @@ KINDS: Final[Mapping[str, str]] = {
     "reader": "subscriber",
     "watcher": "status",
     "check": "check",
+    "physician": "doctor",
     "orderer": "feeds",
 }
 """User → the kind of process that the table gives rights to."""
@@ -171,6 +177,16 @@ def test_the_documented_rights_are_enough(
     with ClusterWatch(as_user(cluster, "watcher", guarded_port)) as watch:
         assert watch.wait_for(lambda view: {"m1", "r1"} <= view.nodes.keys(), SOON_S)
         assert not watch.view.unreachable
+    doctor = KIND_NAMED["doctor"]
+    facts = gather(as_user(cluster, "physician", guarded_port), SettingsSeen(), doctor, SOON_S)
+    findings = examine(facts, CHECKS)
+    unseen = [each for each in findings if each.verdict is Verdict.UNSEEN]
+    assert unseen == [], unseen
+    rights = [each.verdict for each in findings if each.check == "rights"]
+    assert rights == [Verdict.OK]
+    lacking = examine(replace(facts, kind=KIND_NAMED["master"]), CHECKS)
+    words = [each.words for each in lacking if each.check == "rights"]
+    assert any(each.startswith(f"Write on {DATABASE}.log is not allowed") for each in words), words
 
 
 @pytest.mark.parametrize(

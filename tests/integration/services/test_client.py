@@ -299,6 +299,19 @@ def test_commands_on_a_running_database(
     told = json.loads(capsys.readouterr().out)
     assert told["log"]["lsn"] == 3
     assert any("r2" in trouble for trouble in told["troubles"])
+    assert any("on one broker of 1" in warning for warning in told["warnings"])
+    kept = told["log_kept"]
+    assert (kept["first_offset"], kept["records"]) == (0, told["log"]["offset"])
+    assert kept["first_us"] > 0
+    assert kept["bytes_about"] > 0
+    assert main(["doctor", "--json", "--timeout", "6", "--as", "master"]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    verdicts = {each["check"]: each["verdict"] for each in findings}
+    assert verdicts["log's durability"] == "warn"
+    good = ("values", "topics", "replicas", "rights", "log", "dead letters", "ledger's durability")
+    assert {verdicts[check] for check in good} == {"ok"}, findings
+    assert "could not look" not in verdicts.values(), findings
+    assert any("node r2" in each["words"] for each in findings if each["check"] == "nodes")
     assert main(["versions", "--json", "flights"]) == 0
     assert json.loads(capsys.readouterr().out)["version"] == 2
     assert main(["versions", "no_such"]) == 1

@@ -44,6 +44,7 @@ CODEC = MessagePackCodec()
 WALL_MS = 1_700_000_000_000
 
 
+DISK_RESERVE_BYTES = 100 << 20
 TABLE = "create table t (id bigint primary key, a integer, b text)"
 
 
@@ -83,7 +84,12 @@ class World:
 
     def make(self, name: str, *, candidate: bool) -> Node:
         settings = NodeSettings(
-            name, candidate=candidate, serving=False, master=self.master_settings
+            name,
+            candidate=candidate,
+            serving=False,
+            release="0.9",
+            disk_reserve_bytes=DISK_RESERVE_BYTES,
+            master=self.master_settings,
         )
         incarnation = f"{name}-{self.ms}".encode()
         return Node(

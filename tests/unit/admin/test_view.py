@@ -35,6 +35,7 @@ from leasehold.model.records.jobs import (
 )
 from leasehold.model.records.log import JobForgotten
 from leasehold.replication.log.truncation import COPY_ROLE, copy_name
+from tests.support.admin.doctor_facts import node_report
 from tests.support.admin.view_events import NOW, SECOND, ack, job, ledger, log, seen, version
 from tests.support.schema_change.made_job import index_job
 
@@ -287,3 +288,15 @@ def test_a_job_that_is_forgotten_is_shown_no_more() -> None:
     view = fold(view, JobForgotten(7), NOW)
     assert (set(view.jobs), set(view.progress)) == ({8}, set())
     assert fold(view, JobForgotten(7), NOW) == view
+
+
+def test_a_disk_below_its_reserve_is_trouble_while_its_node_says_so() -> None:
+    short = node_report("m1", room="short", free_bytes=9 << 20)
+    view = seen(ack("m1", "master"), short, node_report("m1", sent_us=NOW - 5), node_report("gone"))
+    told = report(view, NOW)
+    assert [(each["node"], each["room"]) for each in told["disks"]] == [("m1", "short")]
+    (words,) = [each for each in troubles_of(told) if "reserve" in each]
+    assert words.startswith("9 MiB are free on the disk of node m1's store")
+    assert report(view, NOW + 31 * SECOND)["disks"] == []
+    healed = seen(ack("m1"), short, node_report("m1", sent_us=NOW + 1))
+    assert [each for each in troubles_of(report(healed, NOW)) if "reserve" in each] == []

@@ -132,6 +132,22 @@ CASES: Final[Mapping[str, Case]] = {
             'leasehold_disk_bytes{node="m1"}': "100x20",
         },
     ),
+    "LeaseholdDiskBelowReserve": Case(
+        {'leasehold_disk_short{node="m1"}': "1x20"},
+        {'leasehold_disk_short{node="m1"}': "0x20"},
+    ),
+    "LeaseholdLogNearBudget": Case(
+        {'leasehold_topic_budget_ratio{node="d1",topic="log"}': "0.9x20"},
+        {'leasehold_topic_budget_ratio{node="d1",topic="log"}': "0.7x20"},
+    ),
+    "LeaseholdLogBeyondBudget": Case(
+        {'leasehold_topic_budget_ratio{node="d1",topic="log"}': "1.1x20"},
+        {'leasehold_topic_budget_ratio{node="d1",topic="log"}': "0.9x20"},
+    ),
+    "LeaseholdRedisNearlyFull": Case(
+        {'leasehold_redis_memory_ratio{node="d1"}': "0.9x20"},
+        {'leasehold_redis_memory_ratio{node="d1"}': "0.7x20"},
+    ),
     "LeaseholdChangefeedBehind": Case(
         {
             'leasehold_applied_commit_timestamp_seconds{node="m1"}': "0+60x20",

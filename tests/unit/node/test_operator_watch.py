@@ -6,7 +6,6 @@ Method: conditions by hand under a clock of ours; a watch on a node without Kafk
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +15,7 @@ from leasehold.model.ports import Now
 from leasehold.model.records.log import Grant
 from leasehold.node.conditions import EVERY_NS, Condition
 from leasehold.node.operator_watch import OperatorWatch
+from leasehold.replication.effects import DiskSeen
 from leasehold.replication.fast_path.state_machine import Pause
 from leasehold.replication.node import Node
 from leasehold.replication.node_settings import NodeSettings
@@ -74,7 +74,7 @@ def test_coherency_that_is_lost_is_told_but_not_that_a_start_is_without(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     node = serving_node()
-    watch = OperatorWatch(node, NO_PATH, None)
+    watch = OperatorWatch(node, NO_PATH)
     watch.look(S)
     assert caplog.messages == []
     node.lease.granted(Grant("r1", b"r1", node.lease.ask(2 * S), 500))
@@ -90,7 +90,7 @@ def test_coherency_that_is_lost_is_told_but_not_that_a_start_is_without(
 def test_an_append_that_takes_more_than_a_second_is_told(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watch = OperatorWatch(world.node, NO_PATH, None)
+    watch = OperatorWatch(world.node, NO_PATH)
     world.put(insert(1, a=1))
     world.tick()  # its record is on its way
     at_ns = world.ms * 1_000_000
@@ -107,7 +107,7 @@ def test_an_append_that_takes_more_than_a_second_is_told(
 
 def test_a_ledger_that_is_away_is_told(caplog: pytest.LogCaptureFixture) -> None:
     away = True
-    watch = OperatorWatch(serving_node(), NO_PATH, None, lambda: away)
+    watch = OperatorWatch(serving_node(), NO_PATH, lambda: away)
     watch.look(S)
     away = False
     watch.look(2 * S)
@@ -117,7 +117,7 @@ def test_a_ledger_that_is_away_is_told(caplog: pytest.LogCaptureFixture) -> None
 
 def test_a_fast_path_is_told_of_when_it_stays_away(caplog: pytest.LogCaptureFixture) -> None:
     node = serving_node()
-    watch = OperatorWatch(node, NO_PATH, None)
+    watch = OperatorWatch(node, NO_PATH)
     path = node.acknowledger.path
     for at_s in range(1, 45):
         path.leave(at_s * S, Pause.FAULT)
@@ -126,19 +126,17 @@ def test_a_fast_path_is_told_of_when_it_stays_away(caplog: pytest.LogCaptureFixt
     assert "acknowledgements" in caplog.messages[0]
 
 
-def test_a_disk_that_is_nearly_full_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def test_a_disk_that_is_nearly_full_is_told_and_that_writes_are_refused(
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    free = 1_000
-
-    def statvfs(_: Path) -> Any:
-        return SimpleNamespace(f_bavail=free, f_frsize=4096, f_blocks=1_000_000)
-
-    monkeypatch.setattr("leasehold.node.operator_watch.os.statvfs", statvfs)
-    watch = OperatorWatch(serving_node(), NO_PATH, tmp_path)
-    watch.look(S)
-    free = 900_000
-    watch.look(20 * S)
-    assert len(caplog.messages) == 2
-    assert "3 MiB are free" in caplog.messages[0]
-    assert "room again" in caplog.messages[1]
+    mib, whole = 1 << 20, 100 << 30
+    watch = OperatorWatch(world.node, NO_PATH)
+    for at_s, free in ((1, 500 * mib), (20, 90 * mib), (40, 50 << 30)):
+        world.node.step(DiskSeen(free, whole, 0, 0), Now(0, 0))
+        watch.look(at_s * S)
+    nearly, refuses, room, takes = caplog.messages
+    assert "nearly full: 500 MiB are free" in nearly
+    assert "refuses" in refuses
+    assert "90 MiB are free on the disk of node m1's store" in refuses
+    assert "has room again" in room
+    assert "takes all writes again" in takes

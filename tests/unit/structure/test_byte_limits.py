@@ -40,6 +40,8 @@ PACKING = "where packing begins: no limit"
 ELSEWHERE = {
     "replication/master/request_queue.py:READ_UNPROVEN_BYTES_MAX": MEMORY,
     "node/operator_watch.py:DISK_FREE_BYTES_MIN": FILES,
+    "adapters/os/certificates.py:PEM_BYTES_MAX": FILES,
+    "cli/doctor/cluster_checks.py:WAL_BYTES_MAX": FILES,
     "replication/queue_limits.py:WAITING_BYTES_MAX": MEMORY,
     "replication/queue_limits.py:PUBLISHED_WAITING_BYTES_MAX": MEMORY,
     "replication/queue_limits.py:ANSWERS_BYTES_MAX": MEMORY,

@@ -20,6 +20,7 @@ from leasehold.model.records.acks import (
     HoldingReport,
     LeaseAck,
     MergeReport,
+    NodeReport,
 )
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated, VersionEvent
 from leasehold.model.records.jobs import (
@@ -67,6 +68,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     13: HoldingReport,
     14: AccessReport,
     15: MergeReport,
+    16: NodeReport,
     20: Result,
     21: Conflict,
     22: ResultBatch,

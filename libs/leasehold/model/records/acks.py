@@ -62,6 +62,21 @@ class AccessReport(NamedTuple):
     sent_us: int
 
 
+class NodeReport(NamedTuple):
+    """A report, for people only, of a node's release and of its disk: `room` by the words of
+    `replication/disk_room.py`, all else in bytes. It is sent every few seconds."""
+
+    node: str
+    release: str
+    room: str
+    free_bytes: int
+    disk_bytes: int
+    reserve_bytes: int
+    store_bytes: int
+    wal_bytes: int
+    sent_us: int
+
+
 MERGED_TABLES_MAX: Final = 100
 ROLES_CHECKED: Final = 0
 """`table_id` of a CheckReport on roles, memberships and privileges; no table's."""
@@ -121,5 +136,5 @@ class MergeReport(NamedTuple):
 
 
 Acknowledgement: TypeAlias = (
-    Ack | LeaseAck | HoldingReport | CheckReport | AccessReport | MergeReport
+    Ack | LeaseAck | HoldingReport | CheckReport | AccessReport | MergeReport | NodeReport
 )

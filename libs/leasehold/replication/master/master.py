@@ -25,6 +25,7 @@ from leasehold.model.records.log import Commit, Decisions, JobWrite, LogPosition
 from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import CoherencyWatch, RunningLeases
+from leasehold.replication.disk_room import DiskRoom
 from leasehold.replication.effects import (
     Append,
     AskQueue,
@@ -85,11 +86,12 @@ class Master:
         spared: Iterable[Spared] = (),
         name: str = "master",
         measures: Measures | None = None,
+        disk: DiskRoom | None = None,
     ) -> None:
         """Begin at `position`, right after the Claim. `unanswered`: what records after
         `answered_through` have to give (L7). `running`: the leases of its predecessors (C6).
         `secret`: at most 32 bytes, and `clock_ns`: see `Node`. `spared`: see `Attempts`. `name`:
-        this node's. `measures`: where it counts."""
+        this node's. `measures`: where it counts. `disk`: of its store, None: nobody looks at it."""
         measures = measures or Measures()
         self._measures = TermMeasures(measures)
         self._settings = settings
@@ -107,6 +109,8 @@ class Master:
         self.watch = CoherencyWatch(settings.coherency, now.mono_ns, running, position.offset)
         self.changes = changes
         changes.all_know = self.watch.all_know
+        self._disk = disk or DiskRoom(name, "", 0)
+        changes.check_room = self._disk.check_statements
         self._merges = MergeReports(name, self.watch, store, position.offset)
         changes.coordinator.follow_ranges(self._merges)
         self.attempts = Attempts(position, spared)
@@ -122,6 +126,7 @@ class Master:
             settings.batch,
             clock_ns,
             measures,
+            self._disk,
         )
         chunks = ChunkDecider(catalog, store, codec, self._limits)
         self._backfill = BackfillQueue(
@@ -346,7 +351,7 @@ class Master:
 
     def _rows_to_backfill(self, now: Now) -> int:
         """Return how many backfill rows of those that wait may be taken, in index entries."""
-        if not self._backfill.waits:
+        if not self._backfill.waits or self._disk.is_short:
             return 0
         behind = self.watch.records_behind(self._log_end, now.mono_ns)
         users, gentle = self._has_users(now), self._catalog.is_gentle()

@@ -17,6 +17,7 @@ from leasehold.model.measures import Measures
 from leasehold.model.ports import Now
 from leasehold.model.records.requests import BarrierRequest, ChangeRequest, Queue
 from leasehold.model.time_units import NS_PER_MS, NS_PER_S
+from leasehold.replication.disk_room import DiskRoom
 from leasehold.replication.effects import NOWHERE, QueueRead
 from leasehold.replication.log.clock import LogClock
 from leasehold.replication.master.attempts import Attempts, no_master_survives
@@ -49,8 +50,10 @@ class RequestDecider:
         settings: BatchSettings,
         clock_ns: Callable[[], int],
         measures: Measures,
+        disk: DiskRoom,
     ) -> None:
         """Begin without a request. `clock_ns`: see `Node`."""
+        self._disk = disk
         self._measures = measures
         self._arrived_ns = 0  # of those that were decided last
         self._alike = 0  # so many of them have arrived together, and are not counted yet
@@ -196,6 +199,8 @@ class RequestDecider:
             lost = self._lost_lock(request)
             if lost is not None:
                 batch.refuse(message, request, lost)
+            elif (no_room := self._disk.check_rows(request)) is not None:
+                batch.refuse(message, request, no_room)
             elif request.reset_clock:
                 self._reset_clock(batch, message, request)
             elif request.barrier is not None:

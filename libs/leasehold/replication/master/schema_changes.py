@@ -117,6 +117,8 @@ class SchemaChanges:
         self._coherent: frozenset[str] | None = None
         self.all_know: Callable[[int, int], bool] = lambda what, now_ns: True
         """Whether all processes know something by now (`CoherencyWatch.all_know`)."""
+        self.check_room: Callable[[tuple[Said, ...]], None] = lambda said: None
+        """Raises DiskNearlyFull for statements that need more room than there is."""
         self._writes: deque[wanted.Write] = deque()
         self.coordinator = Coordinator(
             catalog, epoch, node, settings.coordinator, is_empty, rows_about, users
@@ -135,6 +137,7 @@ class SchemaChanges:
             return self._release(request, now, actor)
         assert request.sql is not None
         said = parse_statements(request.sql, request.time_zones, enum_names(self._catalog))
+        self.check_room(said)
         if any(isinstance(each.statement, Explain) for each in said):
             return self._explain(said, request, now)
         if any(isinstance(each.statement, CreateView) for each in said):

@@ -1,0 +1,1 @@
+"""The command `leasehold doctor`: facts are gathered, checks judge them, findings are shown."""
