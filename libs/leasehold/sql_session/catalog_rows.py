@@ -12,17 +12,25 @@ from leasehold.adapters.sqlite.counts import read_counts
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.states import READABLE
+from leasehold.model.errors import NotCoherent
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.declared.catalog_rows import COMMENT, JOB, PACE, SEQUENCE, TABLE, VIEW
 from leasehold.schema_change.job.estimate import measure_pace
 
 Row = Mapping[str, Any]
+SETTLE_S: Final = 10.0
 _OF_OLD_ROWS: Final = frozenset({"missing", "moment", "moment_zone"})
 
 
 def catalog_rows(node: SqlNode) -> Iterator[Row]:
     """Yield a row for each table, sequence, view and comment, each job that runs, and the pace of
-    recent jobs, all of one snapshot but for the jobs."""
+    recent jobs, all of one snapshot but for the jobs. Raises NotCoherent where this node's reads do
+    not come up to what it has applied."""
+    # ⚠ Jobs first: one that has ended by then has done so in the snapshot, too. What is applied is
+    # seen by reads a moment later.
+    jobs = list(node.jobs().values())
+    if not node.wait(node.is_settled, SETTLE_S):
+        raise NotCoherent(f"reads of this node are not up to its log after {SETTLE_S:g} s")
     with node.single_read().snapshot() as snapshot:
         assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
         tables, access, lsn = snapshot.tables(), snapshot.access, snapshot.lsn
@@ -54,7 +62,6 @@ def catalog_rows(node: SqlNode) -> Iterator[Row]:
             "lsn": lsn,
             "said": text,
         }
-    jobs = list(node.jobs().values())
     for job in jobs:
         if not job.status.ended:
             yield {"kind": JOB, "object_id": job.job_id, "name": job.table, "lsn": lsn}
