@@ -82,6 +82,8 @@ _REFUSAL: Final = record_restorer(Refusal)
 _GRANT: Final = record_restorer(Grant)
 _ATTEMPT: Final = record_restorer(Attempt)
 _BARRIER: Final = record_restorer(Barrier)
+TABLE_IDS: Final = 1 << 63
+"""Ids of tables lie below: they name topics, and stand in stores as 64 bits."""
 _VERSION_EVENT: Final = record_restorer(VersionEvent)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
 _DEAD_LETTER_TAG: Final = TAG_BY_CLASS[DeadLetter]
@@ -207,6 +209,8 @@ class MessagePackCodec:
         record = _version_event(data) if public else self.decode(data)
         if type(record) is not cls:
             raise MalformedRequest(f"expected {cls.__name__}, found {type(record).__name__}")
+        if type(record) is VersionEvent and not 0 <= record.table_id < TABLE_IDS:
+            raise MalformedRequest(f"a version event of table {record.table_id}, which is no id")
         return record
 
     def digest(self, data: bytes) -> bytes:

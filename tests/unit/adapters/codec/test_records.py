@@ -325,3 +325,17 @@ def test_a_digest_tells_records_apart() -> None:
     one, other = CODEC.encode(Barrier(b"a")), CODEC.encode(Barrier(b"b"))
     assert CODEC.digest(one) != CODEC.digest(other)
     assert len(CODEC.digest(one)) == 16
+
+
+@pytest.mark.parametrize("table_id", [-1, -(1 << 63) - 1, 1 << 63])
+def test_a_version_event_of_no_table_is_malformed(table_id: int) -> None:
+    """Its id names a topic: whoever took it would fail where that is asked for."""
+    event = VersionEvent(table_id, "t", 1, 9, 9, {}, 0, "")
+    body = {"format": 1, "table": "t", "table_id": table_id, "former_name": None, "lsn": 9}
+    public = {**body, "commit_us": 9, "elements": [], "version": 1, "job": None}
+    told = [json.dumps(public).encode()]
+    if -(1 << 63) <= table_id:
+        told.append(CODEC.encode(event))
+    for data in told:
+        with pytest.raises(MalformedRequest, match="no id"):
+            CODEC.decode_as(VersionEvent, data)
