@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from infra.reference.markdown import code, table
 from leasehold.sql.binding.aggregates import WINDOWS
-from leasehold.sql.functions import networks, not_supported, polymorphic, registry
+from leasehold.sql.functions import enums, networks, not_supported, polymorphic, registry
 from leasehold.sql.functions.aggregates.aggregates import AGGREGATE_NAMES
 from leasehold.sql.functions.arrays import array, set_returning
 from leasehold.sql.functions.dates import arithmetic, fields, times, timestamps
@@ -28,6 +28,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("json and jsonb", (jsonb, json_functions)),
     ("Network addresses", (networks,)),
     ("Arrays", (array,)),
+    ("Enum types", (enums,)),
     ("In FROM: functions that give rows", (set_returning,)),
     ("Sequences", (sequence,)),
     ("The session", (session,)),

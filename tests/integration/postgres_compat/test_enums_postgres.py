@@ -329,7 +329,7 @@ def test_drivers_send_and_get_labels(clean: tuple[Server, Server]) -> None:
                     many = ["sad", 'o"k', "happy, too"]
                     row = (1 + binary, many[binary], many)
                     cursor.execute("insert into person values (%s, %s, %s)", row)
-                    cursor.execute("select m, ms from person where m = %s", (many[binary],))
+                    cursor.execute("select m, ms::text from person where m = %s", (many[binary],))
                     said += cursor.fetchall()
                     cursor.execute("select id from person where m = any(%s::mood[])", (many,))
                     said += sorted(cursor.fetchall())

@@ -257,7 +257,6 @@ REFUSED: list[Refusal] = [
     (ALTER + "add check (a > 1) not valid no inherit", FeatureNotSupported, 43),
     (ALTER + "add index (a)", SyntaxInvalid, 25),
     # locks
-    (ALTER + "add lock l", FeatureNotSupported, 24),
     (ALTER + "add lock l covering", SyntaxInvalid, 26),
     (ALTER + "add lock l covering ()", SyntaxInvalid, 36),
     (ALTER + "add lock l covering (a, a)", DuplicateColumn, 35),

@@ -24,7 +24,7 @@ from leasehold.model.errors import (
 )
 from leasehold.model.ids import ENUMS_FROM
 from leasehold.sql.ddl.schema_statements import STATEMENTS_MAX, parse_ddl, parse_statements
-from leasehold.sql.syntax.enum_names import EnumNames
+from leasehold.sql.syntax.enum_names import EnumNames, no_enums
 from leasehold.sql.syntax.statements import (
     CheckDefinition,
     ColumnDefinition,
@@ -413,7 +413,7 @@ def test_statements_know_the_types_that_those_before_make() -> None:
         "create table t (a feeling default 'fine', check (a <> 'sad'::feeling))",
         "drop type feeling",
     )
-    enums = EnumNames({}.get, lambda name: ENUMS_FROM + 7)
+    enums = EnumNames(no_enums, lambda name: ENUMS_FROM + 7)
     said = parse_statements("; ".join(texts), enums=enums)
     table = said[4].statement
     assert isinstance(table, CreateTable)
