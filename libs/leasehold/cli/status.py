@@ -42,15 +42,13 @@ def register(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     beside_look = BesideLook(settings)
-    with looking(settings, output, whole=False) as (watch, view):
-        # What stands on the topics may be old: only what is written now shows who is alive.
-        offset = view.log.end
-        if not view.not_read:
-            watch.wait_for(lambda seen: seen.log.end > offset, SETTLE_S)
-        told = report(watch.view, unix_us(), tables_max=None if output.as_json else 0)
+    try:
+        told = _told(settings, output)
+    finally:
+        # Its threads use clients that must not outlive the interpreter.
+        beside = beside_look.result()
     troubles = troubles_of(told)
     told["troubles"] = troubles
-    beside = beside_look.result()
     told["warnings"] = list(beside.warnings)
     told["log_kept"] = beside.kept_report()
     if output.as_json:
@@ -58,6 +56,16 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
     else:
         _show(told, output, settings.cluster.database)
     return ExitCode.NOT_RIGHT if troubles else ExitCode.OK
+
+
+def _told(settings: ClientSettings, output: Output) -> dict[str, Any]:
+    """Return the report. Raises BusUnavailable."""
+    with looking(settings, output, whole=False) as (watch, view):
+        # What stands on the topics may be old: only what is written now shows who is alive.
+        offset = view.log.end
+        if not view.not_read:
+            watch.wait_for(lambda seen: seen.log.end > offset, SETTLE_S)
+        return report(watch.view, unix_us(), tables_max=None if output.as_json else 0)
 
 
 def troubles_of(told: dict[str, Any]) -> list[str]:

@@ -46,7 +46,7 @@ def test_every_file_of_a_subcommand_has_a_name() -> None:
     ("arguments", "words"),
     [
         ([], "the following arguments are required: COMMAND"),
-        (["no-such"], "invalid choice: 'no-such' (choose from 'status', 'versions', "),
+        (["no-such"], "invalid choice: 'no-such' (choose from 'status', 'doctor', 'versions', "),
         (["--no-such", "status"], "unrecognized arguments: --no-such"),
     ],
 )
