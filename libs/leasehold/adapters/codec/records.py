@@ -209,7 +209,7 @@ class MessagePackCodec:
         record = _version_event(data) if public else self.decode(data)
         if type(record) is not cls:
             raise MalformedRequest(f"expected {cls.__name__}, found {type(record).__name__}")
-        if type(record) is VersionEvent and not 0 <= record.table_id < TABLE_IDS:
+        if isinstance(record, VersionEvent) and not 0 <= record.table_id < TABLE_IDS:
             raise MalformedRequest(f"a version event of table {record.table_id}, which is no id")
         return record
 

@@ -6,6 +6,7 @@ Method: every record class with generated contents, and bytes broken in chosen w
 from __future__ import annotations
 
 import contextlib
+import json
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from leasehold.adapters.codec.records import FORMAT, MessagePackCodec, restore_r
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.keys import IntKeys
 from leasehold.model.records.acks import Ack
+from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import Chunk
 from leasehold.model.records.log import (
     Attempt,
@@ -334,7 +336,7 @@ def test_a_version_event_of_no_table_is_malformed(table_id: int) -> None:
     body = {"format": 1, "table": "t", "table_id": table_id, "former_name": None, "lsn": 9}
     public = {**body, "commit_us": 9, "elements": [], "version": 1, "job": None}
     told = [json.dumps(public).encode()]
-    if -(1 << 63) <= table_id:
+    if table_id >= -(1 << 63):
         told.append(CODEC.encode(event))
     for data in told:
         with pytest.raises(MalformedRequest, match="no id"):
