@@ -22,7 +22,8 @@ LOOK_S: Final = 3.0
 
 
 class Beside(NamedTuple):
-    """`warnings`: sentences. `kept`: what the log has, None where that is not known."""
+    """What `leasehold status` says beside the view. `warnings`: sentences. `kept`: what the log
+    has, None where that is not known."""
 
     warnings: tuple[str, ...] = ()
     kept: TopicSpan | None = None
