@@ -17,6 +17,7 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.schema_change.declared.hints import Hint, find_hints
+from leasehold.schema_change.plan.enums import enum_names
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import schema_statements
 from leasehold.sql.syntax.parsing import Parsed, parse
@@ -25,13 +26,18 @@ from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX
 from leasehold.sql.syntax.statement import Reading, Words
 from leasehold.sql.syntax.statements import (
+    AddLabel,
+    CreateEnum,
     DropAbsent,
+    DropEnum,
     DropIndex,
     DropSequence,
     DropTable,
     DropView,
     Explain,
+    RenameEnum,
     RenameIndex,
+    RenameLabel,
     RenameSequence,
     RestartSequence,
     Truncate,
@@ -49,6 +55,7 @@ _STEPS: Final = (
     RestartSequence,
     Truncate,
 )
+_OF_ENUMS: Final = (AddLabel, CreateEnum, DropEnum, RenameEnum, RenameLabel)
 _CONTEXT: Final = CommitContext(0, b"")
 
 
@@ -102,6 +109,7 @@ def _take_all(
 
 def _take(one: Parsed, words: Words, zone: str, batch: StatementBatch) -> None:
     reading = Reading(one, words, zone)
+    reading.enums = enum_names(batch.catalog)  # so that a name that is no type's is told
     begin = one.source.position(one.begin)
     try:
         changes = schema_statements(reading)
@@ -112,6 +120,12 @@ def _take(one: Parsed, words: Words, zone: str, batch: StatementBatch) -> None:
             raise FeatureNotSupported(
                 "owners, roles and privileges are no part of a declared schema: give them by"
                 " statements of their own, and take this one out of the file",
+                position=begin,
+            )
+        if isinstance(change, _OF_ENUMS):
+            raise FeatureNotSupported(
+                "enum types are not compared yet, so a declared schema can't have one: change such"
+                " a schema by its statements",
                 position=begin,
             )
         if isinstance(change, _STEPS):

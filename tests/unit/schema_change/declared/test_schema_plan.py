@@ -12,11 +12,15 @@ from typing import Final, NamedTuple
 import pytest
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.model.errors import LeaseholdError
-from leasehold.schema_change.declared.in_memory import run_request
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
+from leasehold.model.errors import FeatureNotSupported, LeaseholdError
+from leasehold.schema_change.declared.in_memory import load_catalog, run_request
 from leasehold.schema_change.declared.schema_plan import SchemaPlan, plan_schema
 from leasehold.schema_change.declared.shapes import shape_of
 from leasehold.schema_change.declared.wanted import line_of, read_wanted
+from leasehold.values.enums import Enumeration, Label
+from leasehold.values.types import enum_type
 from tests.support.schema_change.random_schemas import RandomSchema
 
 SEEDS: Final = (1, 5, 9)
@@ -240,3 +244,24 @@ def test_where_no_statement_leads_there_it_is_said_which_one_fails() -> None:
     assert caught.value.detail["statement"] == "ALTER TABLE t ALTER COLUMN b TYPE integer"
     said = T.replace("b text", "b int -- leasehold: using b::int\n")
     assert lead(T, said) == ["ALTER TABLE t ALTER COLUMN b TYPE integer USING b::int"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("create type mood as enum ('a'); create table t (id int primary key, m mood)", "enum"),
+        ("create table t (id int primary key, m mood); create type mood as enum ('a')", "enum"),
+        ("create table t (id int primary key, m mood)", 'type "mood" does not exist'),
+    ],
+)
+def test_enum_types_are_refused_and_no_type_is_made_up(text: str, words: str) -> None:
+    with pytest.raises(LeaseholdError, match=words):
+        read_wanted(text)
+
+
+def test_a_living_table_with_an_enum_type_is_refused_by_name() -> None:
+    """It would be taken for one that the text does not have, and go."""
+    mood = enum_type(Enumeration(1, "mood", (Label("a", 1 << 24),)))
+    table = Descriptor(1, "t", 1, (Column(1, "m", mood),), ())
+    with pytest.raises(FeatureNotSupported, match=r"column t\.m"):
+        load_catalog({1: table.to_wire()}, {}, {})
