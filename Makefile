@@ -25,7 +25,8 @@ ISOLATION := $(wildcard tests/isolation)
 NO_SUITES := tests/bench tests/chaos tests/support tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
 UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(ISOLATION) $(NO_SUITES),$(FOLDERS))
-IN_PROCESS := $(MODELS) $(ISOLATION) $(UNIT) $(SIMULATION) $(MATRIX)
+# The matrix first: it copies its process for each case, which costs more the more this one holds.
+IN_PROCESS := $(MATRIX) $(SIMULATION) $(MODELS) $(ISOLATION) $(UNIT)
 # `make test` leaves out what is marked long, each with its reason; `make test-all` runs it, too.
 MARKS ?= -m "not long"
 PYTEST = $(PYTHON) -m pytest $(MARKS)
