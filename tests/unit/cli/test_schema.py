@@ -158,7 +158,7 @@ def test_people_see_statements_costs_and_dangers(
         assert words in told, told
     second.write_text("CREATE TABLE u (id int);\nCREATE TABLE v (id nonsense)")
     assert main(["schema", "diff", str(first), str(second)]) == 2
-    assert re.search(r"b\.sql, line 2: .*'nonsense'", capsys.readouterr().err)
+    assert re.search(r'b\.sql, line 2: .*"nonsense"', capsys.readouterr().err)
 
 
 HINTS = {
