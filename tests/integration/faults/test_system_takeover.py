@@ -244,7 +244,7 @@ def test_l1_l2_l9_the_log_has_one_line_of_history(settings: ClientSettings) -> N
                 claims += verdict is Verdict.CLAIMED
     finally:
         reader.close()
-    assert claims >= 5
+    assert claims >= 4
     assert position.epoch == claims
     assert position.lsn > 500
 

@@ -106,19 +106,17 @@ def test_few_images_are_read_without_a_query(pipeline: Pipeline) -> None:
     assert list(pipeline.data.rglob("6-2/checkpoint"))
 
 
-def test_by_range_keys_are_sampled_and_none_is_sent(pipeline: Pipeline) -> None:
+def test_by_range_no_key_is_sent(pipeline: Pipeline) -> None:
     """Goal: a job that fills by range gets the end marker alone, with how many rows there are, of
-    a table that is one range; what tells where larger ones are cut is in the run's folder. The
-    driver reads a part; with a rate set a query reads all of it, as slowly as that says."""
+    a table that is one range. The driver counts a part; with a rate set a query reads all of it, as
+    slowly as that says, and puts what tells where larger ones are cut into the run's folder."""
     pipeline.publish_images(7, range(20_000))
     job = replace(backfill_job(7, 7), by_range=True)
     pipeline.publish_job(job)
     messages = pipeline.records(pipeline.topics.backfill.name, ended(7))
     (end,) = (chunk_of(m) for m in messages)
     assert (end.run, end.chunks, 20_000 <= end.rows < 21_000) == (1, 0, True)
-    (folder,) = pipeline.data.rglob("7-1/samples")
-    found = {key for file in folder.glob("*.json") for key in json.loads(file.read_text())}
-    assert 64 <= len(found) <= 1_024, "one key of eight of at least 1,024"
+    assert not sampled(pipeline, "7-1")
     assert not list(pipeline.data.rglob("7-1/checkpoint"))
 
     pipeline.publish_job(replace(job, run=2, settings={"rows_per_second": 1_000_000}))
@@ -127,14 +125,30 @@ def test_by_range_keys_are_sampled_and_none_is_sent(pipeline: Pipeline) -> None:
         lambda m: bool(m) and chunk_of(m[-1])[:2] == (7, 2) and ended(7)(m),
     )
     assert chunk_of(messages[-1]) == ChunksEnd(7, 2, 20_000, 0)
-    (folder,) = pipeline.data.rglob("7-2/samples")
-    found = {key for file in folder.glob("*.json") for key in json.loads(file.read_text())}
-    assert 5 <= len(found) <= 50, "one key of 1,024"
+    assert 5 <= len(sampled(pipeline, "7-2")) <= 50, "one key of 1,024"
 
     pipeline.publish_images(11, range(500))
     pipeline.publish_job(replace(backfill_job(11, 11), by_range=True))
     messages = pipeline.records(pipeline.topics.backfill.name, ended(11))
     assert [chunk_of(m) for m in messages] == [ChunksEnd(11, 1, 500, 0)]
+
+
+@pytest.mark.long("400,000 images; where ranges are cut by a sample has unit tests")
+def test_of_a_table_of_several_ranges_keys_are_sampled(pipeline: Pipeline) -> None:
+    """The driver reads a part of it, without a query."""
+    pipeline.publish_images(12, range(400_000))
+    pipeline.publish_job(replace(backfill_job(12, 12), by_range=True))
+    messages = pipeline.records(pipeline.topics.backfill.name, ended(12))
+    assert chunk_of(messages[-1]).chunks == 1, "one border between two ranges"
+    assert 64 <= len(sampled(pipeline, "12-1")) <= 4_096
+    assert not list(pipeline.data.rglob("12-1/checkpoint"))
+
+
+def sampled(pipeline: Pipeline, run: str) -> set[str]:
+    """Return the keys that a run has sampled."""
+    folders = pipeline.data.rglob(f"{run}/samples")
+    files = [file for folder in folders for file in folder.glob("*.json")]
+    return {key for file in files for key in json.loads(file.read_text())}
 
 
 def test_the_rate_changes_while_it_runs(pipeline: Pipeline) -> None:

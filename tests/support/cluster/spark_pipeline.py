@@ -26,7 +26,7 @@ from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.catalog.job import Job, Phase
 from leasehold.model.records.events import RowImage
-from leasehold.model.records.jobs import Chunk, ChunksEnd, JobEvent
+from leasehold.model.records.jobs import BackfillBorder, Chunk, ChunksEnd, JobEvent
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 from tests.support.cluster.secure_suite import access_of
@@ -202,7 +202,7 @@ def backfill_job(job_id: int, table_id: int, **settings: int) -> Job:
 def chunk_of(message: Any) -> Any:
     """What a record of the backfill queue says."""
     record = CODEC.decode(message.value())
-    assert isinstance(record, Chunk | ChunksEnd)
+    assert isinstance(record, Chunk | ChunksEnd | BackfillBorder)
     return record
 
 

@@ -95,7 +95,8 @@ def _usage_privileges(catalog: SystemCatalog) -> Iterator[Row]:
     access = catalog.access
     for sequence in catalog.sequences:
         number = sequence.table_id
-        acl, owner = access.acl_of("sequence", number), access.owner_of(number)
+        # Where nothing was ever granted PostgreSQL takes the default of tables, without USAGE.
+        acl, owner = access.recorded_acl(number) or (), access.owner_of(number)
         for row in _told(catalog, acl, owner, Privilege.USAGE):
             yield {
                 "object_catalog": catalog.database,
