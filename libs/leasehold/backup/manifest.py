@@ -194,8 +194,13 @@ def _place(body: Mapping[str, Any]) -> Place:
 
 
 def _object(body: Mapping[str, Any]) -> StoredObject:
+    """An object lies in the folder of its backup: a manifest that somebody else has written can
+    have none read or removed that lies elsewhere."""
+    name = str(body["name"])
+    if not name or "/" in name or "\\" in name or name.startswith("."):
+        raise ValueError(f"{name!r:.100} is the name of no object")
     size_bytes, plain_bytes = int(body["size_bytes"]), int(body["plain_bytes"])
-    return StoredObject(str(body["name"]), size_bytes, plain_bytes, str(body["digest"]))
+    return StoredObject(name, size_bytes, plain_bytes, str(body["digest"]))
 
 
 def _segment(body: Mapping[str, Any]) -> Segment:

@@ -96,6 +96,14 @@ def test_a_field_of_a_newer_release_is_passed_over_and_a_newer_format_is_not() -
         read_manifest(newer + b"\n" + digest_of(newer).encode() + b"\n", "m")
 
 
+@pytest.mark.parametrize("name", ["", "../other", "a/b", "..", ".hidden", "a\\b"])
+def test_a_manifest_names_nothing_outside_its_own_folder(name: str) -> None:
+    """Whoever may write to the place could have files of somebody else's removed or read."""
+    foreign = replace(MANIFEST, private=STORED._replace(name=name))
+    with pytest.raises(BackupDamaged, match="name of no object"):
+        read_manifest(write_manifest(foreign), "m")
+
+
 def test_what_is_private_is_read_as_it_was_written() -> None:
     private = Private(b"\x00\xff", (TableSum(7, "flüge", 3, "aa"),))
     assert read_private(write_private(private), "p") == private
