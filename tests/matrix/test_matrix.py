@@ -11,14 +11,19 @@ import pytest
 from tests.matrix.definition import names, read
 from tests.matrix.walk import walked
 from tests.models.summary import AddLine, ModelLine
+from tests.support.by_turns import by_turns
 
 LIKE_ANOTHER = pytest.mark.long("the item that walks the same steps is in make test")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=LIKE_ANOTHER) if read(name).like else name for name in names()],
-)
+def some_items() -> list[object]:
+    """Items by turns; one whose steps are another item's is left to `make test-all`."""
+    own = [name for name in names() if not read(name).like]
+    like = [name for name in names() if read(name).like]
+    return [*by_turns(own), *(pytest.param(name, marks=LIKE_ANOTHER) for name in like)]
+
+
+@pytest.mark.parametrize("name", some_items())
 def test_every_case_of_an_item(name: str, model_line: AddLine) -> None:
     found = walked(read(name))
     words = f"{len(found.wrong)} wrong" if found.wrong else "no harm"

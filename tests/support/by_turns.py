@@ -1,0 +1,38 @@
+"""Families of cases of which a run takes a part: each case comes in one of three runs.
+
+The run's id, on which all its worker processes agree, draws the part; TURN=0, 1 or 2 names it, and
+`make test-all` takes all.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+import pytest
+
+CaseT = TypeVar("CaseT")
+
+TURNS: Final = 3
+ANOTHER_RUN: Final = pytest.mark.long("of a family by turns: a third of it is in each make test")
+
+
+def this_turn() -> int:
+    """Return which part this run takes, from 0."""
+    named = os.environ.get("TURN")
+    if named:
+        return int(named) % TURNS
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getppid())
+    return random.Random(f"turn/{run}").randrange(TURNS)
+
+
+def by_turns(cases: Iterable[CaseT], name_of: Callable[[CaseT], str] = str) -> list[Any]:
+    """Return the cases as parameters of a test, with their names; those of other turns are marked
+    long. Neighbours, which are alike, come in different turns."""
+    turn = this_turn()
+    return [
+        pytest.param(case, id=name_of(case), marks=() if number % TURNS == turn else ANOTHER_RUN)
+        for number, case in enumerate(cases)
+    ]
