@@ -318,7 +318,7 @@ DRAWS = [
     "insert into u (n) values (random()) returning id, n",
     "insert into u (id, n) select gen_random_uuid(), random() from test returning n, id",
     "insert into u (n) values (1)",
-    "update test set value = random() * 1000 returning value",
+    "update test set value = random() * 1000000000 returning value",
     "select random(), gen_random_uuid()",
     "selectv value, random() from test where id = 2",
     "select random() from generate_series(1, 9)",
