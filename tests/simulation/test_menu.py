@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Final
 
@@ -12,6 +11,7 @@ from leasehold.catalog.job import Status
 from tests.simulation.menu import Menu
 from tests.simulation.simulation import Plan
 from tests.simulation.test_seeds import run
+from tests.support.run_id import run_id
 
 CALM: Final = Plan(chaos_ms=20_000, fault_pause_ms=1_000_000, workloads=((Menu, 30),))
 FAULTS: Final = Plan(chaos_ms=15_000, fault_pause_ms=1_500, workloads=((Menu, 30),))
@@ -19,8 +19,7 @@ FAULTS: Final = Plan(chaos_ms=15_000, fault_pause_ms=1_500, workloads=((Menu, 30
 
 def seeds() -> list[int]:
     """One that all workers of a run agree on, and a fixed one."""
-    shared = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getppid())
-    return [501, random.Random(f"menu/{shared}").randrange(10_000, 10_000_000)]
+    return [501, random.Random(f"menu/{run_id()}").randrange(10_000, 10_000_000)]
 
 
 FIXED, FRESH = seeds()

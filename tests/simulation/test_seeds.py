@@ -14,6 +14,7 @@ import pytest
 from leasehold.model.records.requests import Queue
 from tests.simulation.harm import Harm
 from tests.simulation.simulation import Plan, Simulation
+from tests.support.run_id import run_id
 
 FIXED: Final = (1, 2, 6, 24, 44, 171)
 """6: a deposed master's record was answered after a restart. 171: a late call of an agent left a
@@ -26,9 +27,8 @@ def seeds() -> list[int]:
     named = os.environ.get("LEASEHOLD_SEED")
     if named:
         return [int(named)]
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getppid())
     # All workers of one run must collect the same tests.
-    fresh = random.Random(run)
+    fresh = random.Random(run_id())
     return [*FIXED, *(fresh.randrange(10_000, 10_000_000) for _ in range(FRESH))]
 
 

@@ -3,7 +3,6 @@ a machine, all of one is there or nothing, in every snapshot of every node."""
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 from typing import Any, Final
@@ -19,6 +18,7 @@ from tests.simulation.simulation import SHAPE, Plan
 from tests.simulation.test_seeds import run
 from tests.simulation.workloads import Items, Workload
 from tests.support.memory_store.snapshot import MemorySnapshot
+from tests.support.run_id import run_id
 
 HELD_MS: Final = 1_500
 FIXED: Final = 7
@@ -150,8 +150,7 @@ class Blocks(Workload):
 
 def seeds() -> list[int]:
     """One that all workers of a run agree on, and a fixed one."""
-    shared = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getppid())
-    fresh = random.Random(f"blocks/{shared}")
+    fresh = random.Random(f"blocks/{run_id()}")
     return [FIXED, fresh.randrange(10_000, 10_000_000)]
 
 

@@ -13,6 +13,8 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
+from tests.support.run_id import run_id
+
 CaseT = TypeVar("CaseT")
 
 TURNS: Final = 3
@@ -24,8 +26,7 @@ def this_turn() -> int:
     named = os.environ.get("TURN")
     if named:
         return int(named) % TURNS
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getppid())
-    return random.Random(f"turn/{run}").randrange(TURNS)
+    return random.Random(f"turn/{run_id()}").randrange(TURNS)
 
 
 def by_turns(cases: Iterable[CaseT], name_of: Callable[[CaseT], str] = str) -> list[Any]:
