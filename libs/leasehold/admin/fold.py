@@ -5,9 +5,9 @@ Repeats and old news change nothing: readers may begin twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from leasehold.admin.view import (
     ClaimSeen,
@@ -43,6 +43,9 @@ from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress
 from leasehold.model.records.log import JobForgotten
 from leasehold.replication.coherency import GIVEN_UP
 from leasehold.replication.log.truncation import CHANGEFEED_ROLE, COPY_ROLE
+
+NameT = TypeVar("NameT", bound=Hashable)
+SentT = TypeVar("SentT", Ack, AccessReport, HoldingReport, NodeReport)
 
 RECENT_EVENTS_MAX: Final = 50
 RECENT_CHECKS_MAX: Final = 64
@@ -275,49 +278,39 @@ def _acknowledged(draft: _Draft, ack: Ack, _now_us: int) -> None:
     draft.view = view
 
 
+def _keep_newest(
+    known: Mapping[NameT, SentT], name: NameT, report: SentT, most: int
+) -> Mapping[NameT, SentT]:
+    """Return what is known with a report under its name, unless there is a newer one; of more than
+    `most` the oldest goes."""
+    before = known.get(name)
+    if before is not None and report.sent_us < before.sent_us:
+        return known
+    reports = {**known, name: report}
+    if len(reports) > most:
+        del reports[min(reports, key=lambda each: reports[each].sent_us)]
+    return reports
+
+
 def _copied(draft: _Draft, ack: Ack) -> None:
-    view = draft.view
-    known = view.copies.get(ack.node)
-    if known is not None and ack.sent_us < known.sent_us:
-        return
-    copies = {**view.copies, ack.node: ack}
-    if len(copies) > COPIES_MAX:
-        del copies[min(copies, key=lambda each: copies[each].sent_us)]
-    draft.view = replace(view, copies=copies)
+    copies = _keep_newest(draft.view.copies, ack.node, ack, COPIES_MAX)
+    draft.view = replace(draft.view, copies=copies)
 
 
 def _told_open(draft: _Draft, report: AccessReport, _now_us: int) -> None:
-    view = draft.view
-    known = view.open_nodes.get(report.node)
-    if known is not None and report.sent_us < known.sent_us:
-        return
-    open_nodes = {**view.open_nodes, report.node: report}
-    if len(open_nodes) > OPEN_NODES_MAX:
-        del open_nodes[min(open_nodes, key=lambda each: open_nodes[each].sent_us)]
-    draft.view = replace(view, open_nodes=open_nodes)
+    open_nodes = _keep_newest(draft.view.open_nodes, report.node, report, OPEN_NODES_MAX)
+    draft.view = replace(draft.view, open_nodes=open_nodes)
 
 
 def _told_of_node(draft: _Draft, report: NodeReport, _now_us: int) -> None:
-    view = draft.view
-    known = view.node_reports.get(report.node)
-    if known is not None and report.sent_us < known.sent_us:
-        return
-    reports = {**view.node_reports, report.node: report}
-    if len(reports) > NODE_REPORTS_MAX:
-        del reports[min(reports, key=lambda each: reports[each].sent_us)]
-    draft.view = replace(view, node_reports=reports)
+    reports = _keep_newest(draft.view.node_reports, report.node, report, NODE_REPORTS_MAX)
+    draft.view = replace(draft.view, node_reports=reports)
 
 
 def _held_back(draft: _Draft, report: HoldingReport, _now_us: int) -> None:
-    view = draft.view
     name = (report.agent, report.table_id, report.version)
-    known = view.held_back.get(name)
-    if known is not None and report.sent_us < known.sent_us:
-        return
-    held_back = {**view.held_back, name: report}
-    if len(held_back) > HELD_BACK_MAX:
-        del held_back[min(held_back, key=lambda each: held_back[each].sent_us)]
-    draft.view = replace(view, held_back=held_back)
+    held_back = _keep_newest(draft.view.held_back, name, report, HELD_BACK_MAX)
+    draft.view = replace(draft.view, held_back=held_back)
 
 
 def _merged(draft: _Draft, report: MergeReport, _now_us: int) -> None:
