@@ -32,6 +32,7 @@ from leasehold.lease.commands import Snapshot
 from leasehold.lease.replies import SnapshotReport
 from leasehold.model.errors import BusUnavailable, ConfigurationError
 from leasehold.model.ids import is_sequence_id
+from leasehold.model.keys import INTEGER_MOST
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import Barrier, Commit, DescriptorWrite, LogPosition
@@ -41,7 +42,6 @@ from leasehold.settings.environment import KafkaSettings, RedisSettings
 
 CLIENT_ID: Final = "leasehold-restore"
 BASE_ID_BYTES: Final = 16
-ROWS_MAX: Final = (1 << 63) - 1
 LINGER_MS: Final = 20
 SENT_S: Final = 60.0
 """Longest wait for a broker that takes nothing."""
@@ -179,15 +179,7 @@ class NewLog:
     def _catalog_messages(
         self, snapshot: SqliteSnapshot, position: LogPosition
     ) -> Iterator[_Message]:
-        kept = snapshot.stored_catalog()
-        catalog = Catalog.load(
-            kept.descriptors,
-            dict(kept.min_versions),
-            kept.jobs,
-            kept.ledger_run,
-            kept.access,
-            kept.next_role_id,
-        )
+        catalog = Catalog.of_store(snapshot.stored_catalog())
         jobs = self._topics.jobs.name
         for job_id, job in sorted(catalog.jobs.items()):
             event = JobEvent(job_id, position.lsn, position.commit_us, job.to_wire())
@@ -214,7 +206,7 @@ class NewLog:
         know when a row was written, only at which LSN."""
         topic, commit_us = self._topics.rows(table.table_id).name, position.commit_us
         about = table.table_id, table.version
-        for key, row in snapshot.scan(table, None, None, rows_max=ROWS_MAX):
+        for key, row in snapshot.scan(table, None, None, rows_max=INTEGER_MOST):
             image = RowImage(about[0], key, row.genids, row.lsn, about[1], commit_us, row.values)
             message = row_message(key, image)
             if message is not None:

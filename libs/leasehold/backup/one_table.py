@@ -19,6 +19,7 @@ from leasehold.backup.told import NOBODY, Told
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.model.errors import LeaseholdError, OutcomeUnknown
+from leasehold.model.keys import INTEGER_MOST
 from leasehold.model.records.requests import OnConflict, Outcome
 from leasehold.values.storage import to_json
 
@@ -29,7 +30,6 @@ REQUESTS_UNDER_WAY: Final = 4
 ANSWER_TIMEOUT_S: Final = 60.0
 ASKED_MAX: Final = 10
 """How often a request is asked for whose outcome is not known: ten minutes in all."""
-ROWS_MAX: Final = (1 << 63) - 1
 _ONCE: Final = {"on_conflict": OnConflict.FAIL.value}
 
 
@@ -102,7 +102,7 @@ def _shown(table: Descriptor) -> Sequence[Column]:
 
 def _rows(table: Descriptor, scan: Callable[..., Iterator[Any]]) -> Iterator[list[Any]]:
     columns = _shown(table)
-    for _, row in scan(table, None, None, rows_max=ROWS_MAX):
+    for _, row in scan(table, None, None, rows_max=INTEGER_MOST):
         yield [to_json(column.type, row.values.get(column.element_id)) for column in columns]
 
 

@@ -63,15 +63,7 @@ class Replay:
         """Begin at the store's position."""
         self._store = store
         self._target = target
-        kept = store.catalog()
-        self.catalog = Catalog.load(
-            kept.descriptors,
-            dict(kept.min_versions),
-            kept.jobs,
-            kept.ledger_run,
-            kept.access,
-            kept.next_role_id,
-        )
+        self.catalog = Catalog.of_store(store.catalog())
         self.position = store.position()
         self._foreign = ForeignRecords()
         self._outcomes, self._history = OutcomeSettings(), HistorySettings()

@@ -23,6 +23,7 @@ from leasehold.catalog.references import Reference, References
 from leasehold.catalog.states import State
 from leasehold.model.errors import StaleVersion, StoreCorrupted, UnknownTable, UnknownVersion
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
+from leasehold.model.ports import StoredCatalog
 from leasehold.model.records.log import (
     AccessWrite,
     CatalogWrite,
@@ -96,6 +97,18 @@ class Catalog:
         catalog.ledger_run = ledger_run
         catalog.access = Access.load(access, next_role_id)
         return catalog
+
+    @classmethod
+    def of_store(cls, stored: StoredCatalog) -> Catalog:
+        """Return what a store kept, as `load` makes it."""
+        return cls.load(
+            stored.descriptors,
+            dict(stored.min_versions),
+            stored.jobs,
+            stored.ledger_run,
+            stored.access,
+            stored.next_role_id,
+        )
 
     def copy(self) -> Catalog:
         made = Catalog()

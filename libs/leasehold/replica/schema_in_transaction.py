@@ -174,7 +174,7 @@ class BlockSchema:
         `StatementBatch.take` raises, FeatureNotSupported, RequestTooLarge (54000)."""
         if self.script is None:
             actor = caller_of(context).role_id
-            catalog = _catalog(stored())
+            catalog = Catalog.of_store(stored())
             script = StatementBatch.on(catalog, provisional=True, actor=actor, whole=True)
         else:
             script = self.script.copy()
@@ -254,17 +254,6 @@ def _find_altered(script: StatementBatch, answer: Mapping[str, Any], ended: set[
         return ended.pop()
     jobs = {planned.job.job_id: table_id for table_id, planned in script.plans.items()}
     return jobs.get(answer.get("job", 0), 0)
-
-
-def _catalog(stored: StoredCatalog) -> Catalog:
-    return Catalog.load(
-        stored.descriptors,
-        dict(stored.min_versions),
-        stored.jobs,
-        stored.ledger_run,
-        stored.access,
-        stored.next_role_id,
-    )
 
 
 def _bytes(texts: Sequence[str]) -> int:

@@ -108,15 +108,7 @@ class Node:
         self.incarnation = incarnation
         store.keep_rows(settings.master.history.rows_ms > 0)
         self.position = store.position()
-        kept = store.catalog()
-        self.catalog = Catalog.load(
-            kept.descriptors,
-            dict(kept.min_versions),
-            kept.jobs,
-            kept.ledger_run,
-            kept.access,
-            kept.next_role_id,
-        )
+        self.catalog = Catalog.of_store(store.catalog())
         self.lease = CoherencyLease(settings.name, incarnation)
         self.master: Master | None = None
         self.agent = (

@@ -91,15 +91,7 @@ class SeveralStatements:
         with node.single_read().snapshot() as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
             stored = snapshot.stored_catalog()
-        min_versions = dict(stored.min_versions)
-        catalog = Catalog.load(
-            stored.descriptors,
-            min_versions,
-            stored.jobs,
-            stored.ledger_run,
-            stored.access,
-            stored.next_role_id,
-        )
+        catalog = Catalog.of_store(stored)
         script = StatementBatch.on(catalog, provisional=True)
         before: list[Change] = []
         for (change, sql), _ in join_alterations(changes):

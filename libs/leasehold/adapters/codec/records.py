@@ -33,7 +33,7 @@ from leasehold.events.public_schema import decode_event
 from leasehold.model import byte_limits
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.ids import DIGEST_BYTES
-from leasehold.model.keys import IntKeys
+from leasehold.model.keys import INTEGER_MOST, IntKeys
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport
@@ -82,8 +82,6 @@ _REFUSAL: Final = record_restorer(Refusal)
 _GRANT: Final = record_restorer(Grant)
 _ATTEMPT: Final = record_restorer(Attempt)
 _BARRIER: Final = record_restorer(Barrier)
-TABLE_IDS: Final = 1 << 63
-"""Ids of tables lie below: they name topics, and stand in stores as 64 bits."""
 _VERSION_EVENT: Final = record_restorer(VersionEvent)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
 _DEAD_LETTER_TAG: Final = TAG_BY_CLASS[DeadLetter]
@@ -209,7 +207,7 @@ class MessagePackCodec:
         record = _version_event(data) if public else self.decode(data)
         if type(record) is not cls:
             raise MalformedRequest(f"expected {cls.__name__}, found {type(record).__name__}")
-        if isinstance(record, VersionEvent) and not 0 <= record.table_id < TABLE_IDS:
+        if isinstance(record, VersionEvent) and not 0 <= record.table_id <= INTEGER_MOST:
             raise MalformedRequest(f"a version event of table {record.table_id}, which is no id")
         return record
 
