@@ -168,7 +168,8 @@ class Target(TargetReader):
 
     def settle(self, sent: Sent) -> Outcome:
         """Wait for what becomes of a request; return the outcome of one that was committed. Raises
-        what it was refused with, OutcomeUnknown after all tries."""
+        what it was refused with, when whatever that rests on can be read; OutcomeUnknown after all
+        tries."""
         for attempt in range(ASKED_MAX):
             try:
                 outcome = sent.result(ANSWER_TIMEOUT_S)
@@ -178,8 +179,18 @@ class Target(TargetReader):
                     raise
                 sent.ask_again()
         if not outcome.lsn:
+            self._pass_barrier()
             raise outcome.make_error()
         return outcome
+
+    def _pass_barrier(self) -> None:
+        """Wait until the node that is read has applied what the log holds now. A refusal tells of
+        the master's state, which may be ahead of it, and what a caller reads next is why."""
+        try:
+            self.run("BEGIN ISOLATION LEVEL LINEARIZABLE READ ONLY; SELECT 1; ROLLBACK")
+        except LeaseholdError:
+            self.close()
+            raise
 
     def begin_parts(self, name: str, parts: Sequence[progress.Part]) -> None:
         """Keep parts, unless they are kept: by a request that was under way when its sender was
