@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-MINIMAL = ("awk", "bash", "cat", "cut", "dirname", "grep", "head", "sed", "sha256sum")
+MINIMAL = ("awk", "bash", "cat", "cut", "dirname", "grep", "head", "sed", "sha256sum", "tail")
 COMMAND = "apt-get install -y --no-install-recommends "
 
 
@@ -228,6 +228,32 @@ def test_jars_that_are_not_those_that_were_tested_are_refused(
     there = project / ".leasehold" / "jars" / "kafka" / "a.jar"
     assert (ended.returncode == 0, there.exists()) == (not words, not words), ended.stderr
     assert words in ended.stderr
+
+
+# ---------------------------------------------------------------- Python packages
+
+
+@pytest.mark.parametrize(
+    ("uv", "asked", "words"),
+    [
+        ("exit 0", ["pip", "uv", "uv", "uv"], ""),
+        ("echo no way >&2; exit 2", ["pip", "uv", "pip", "pip", "pip"], "so pip does: no way"),
+    ],
+)
+def test_pip_does_what_uv_could_not(
+    project: Path, whole: dict[str, str], uv: str, asked: list[str], words: str
+) -> None:
+    (project / ".leasehold" / "setup" / "python").unlink()
+    program(
+        project / ".venv" / "bin" / "python",
+        f'case "$*" in *"run_uv.py"*) echo uv >> asked; {uv};; *"pip install"*) echo pip >> asked;;'
+        " *compiled*path) echo /compiled;; esac",
+    )
+    ended = run(project, "setup.sh", **whole)
+    assert ended.returncode == 0, ended.stderr
+    assert (project / "asked").read_text().split() == asked
+    assert words in ended.stdout
+    assert ("pip does" in ended.stdout) == bool(words)
 
 
 # ---------------------------------------------------------------- a C compiler, which nobody needs
