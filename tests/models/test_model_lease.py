@@ -14,6 +14,7 @@ from tests.models.model_lease import Model
 from tests.models.mutants.lease import Rules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
+from tests.support.by_turns import rows_by_turns
 
 STATES_MAX = 40_000
 PLAIN = Bounds(ticks=3, steady=True)
@@ -62,8 +63,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(
     ("rule", "rules", "bounds", "harm"),
-    BROKEN,
-    ids=[switches_off(rules) for _, rules, *_ in BROKEN],
+    rows_by_turns(BROKEN, lambda row: switches_off(row[1])),
 )
 def test_broken_rule_is_found(
     rule: str, rules: Rules, bounds: Bounds, harm: str, model_line: AddLine

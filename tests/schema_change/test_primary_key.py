@@ -18,6 +18,7 @@ from tests.models.explorer import Report, explore
 from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.mirrors import Mirrors, Rules, World, key_change
+from tests.support.by_turns import by_turns
 
 STATES_MAX: Final = 2_000_000
 
@@ -133,7 +134,7 @@ UNSAFE = {
 }
 
 
-@pytest.mark.parametrize("name", UNSAFE)
+@pytest.mark.parametrize("name", by_turns(UNSAFE))
 def test_an_unsafe_order_is_found(name: str, model_line: AddLine) -> None:
     mirrors = Mirrors(key_change()[0], UNSAFE[name](), cancel=False)
     report = explored(mirrors)
@@ -151,7 +152,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", by_turns(RULES))
 def test_a_broken_rule_is_found(name: str, model_line: AddLine) -> None:
     mirrors = Mirrors(*key_change(), rules=RULES[name], cancel=False)
     with broken(RULES[name].verify):

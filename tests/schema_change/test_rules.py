@@ -37,6 +37,7 @@ from tests.schema_change.rules import EVERY_RULE
 from tests.schema_change.test_menu import STATES_MAX, explored, title
 from tests.schema_change.test_mutations import DEFAULTED, OPTIONAL, REQUIRED, found
 from tests.schema_change.world import World
+from tests.support.by_turns import by_turns
 
 CREATE_INDEX = changed(INDEX, domain=A2)
 CREATE_UNIQUE = changed(UNIQUE, domain=A2)
@@ -253,7 +254,8 @@ def test_a_broken_rule_of_slices_is_found(case: Broken, model_line: AddLine) -> 
 
 
 @pytest.mark.parametrize(
-    "case", BROKEN, ids=lambda c: f"{'_'.join(c.off)} {title(c.change)}".replace(" ", "_")
+    "case",
+    by_turns(BROKEN, lambda c: f"{'_'.join(c.off)} {title(c.change)}".replace(" ", "_")),
 )
 def test_a_broken_rule_is_found(case: Broken, model_line: AddLine) -> None:
     """A job that verification refutes is stopped: the harm has to come all the same. Versions are

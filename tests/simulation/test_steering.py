@@ -15,6 +15,7 @@ from tests.simulation.harm import Harm
 from tests.simulation.simulation import Plan
 from tests.simulation.steering import OK, WRONG, Steering
 from tests.simulation.test_seeds import run
+from tests.support.by_turns import rows_by_turns
 
 CALM: Final = Plan(chaos_ms=12_000, fault_pause_ms=1_000_000, workloads=((Steering, 30),))
 FAULTS: Final = replace(CALM, fault_pause_ms=1_500)
@@ -70,12 +71,14 @@ def half_the_way_back(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("broken", "harm"),
-    [
-        (never_postponed, "59: nobody let it go on"),
-        (settings_are_lost, "jobs: Command"),
-        (resumed_by_any_word, "jobs: "),
-        (half_the_way_back, "60: "),
-    ],
+    rows_by_turns(
+        [
+            (never_postponed, "59: nobody let it go on"),
+            (settings_are_lost, "jobs: Command"),
+            (resumed_by_any_word, "jobs: "),
+            (half_the_way_back, "60: "),
+        ]
+    ),
 )
 def test_a_broken_rule_is_found(
     monkeypatch: pytest.MonkeyPatch, broken: Callable[[pytest.MonkeyPatch], None], harm: str

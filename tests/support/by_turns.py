@@ -32,8 +32,15 @@ def this_turn() -> int:
 def by_turns(cases: Iterable[CaseT], name_of: Callable[[CaseT], str] = str) -> list[Any]:
     """Return the cases as parameters of a test, with their names; those of other turns are marked
     long. Neighbours, which are alike, come in different turns."""
+    return rows_by_turns(((case,) for case in cases), lambda row: name_of(row[0]))
+
+
+def rows_by_turns(
+    rows: Iterable[tuple[Any, ...]], name_of: Callable[[Any], str | None] = lambda _: None
+) -> list[Any]:
+    """Return the same for a test of several parameters. No name: pytest makes one."""
     turn = this_turn()
     return [
-        pytest.param(case, id=name_of(case), marks=() if number % TURNS == turn else ANOTHER_RUN)
-        for number, case in enumerate(cases)
+        pytest.param(*row, id=name_of(row), marks=() if number % TURNS == turn else ANOTHER_RUN)
+        for number, row in enumerate(rows)
     ]

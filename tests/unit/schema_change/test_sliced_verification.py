@@ -18,6 +18,7 @@ from leasehold.schema_change.coordinator.sliced_verification import Step, WalkSe
 from leasehold.schema_change.coordinator.verification import SLICE_ROWS_MIN, slice_rows
 from tests.models.mutants.schema import JobRules, broken
 from tests.models.summary import AddLine, ModelLine
+from tests.support.by_turns import rows_by_turns
 from tests.support.schema_change.check_walk_world import CheckWalkWorld
 from tests.support.schema_change.job_harm import Harm
 from tests.support.schema_change.job_story import TABLE, UNIQUE, reach
@@ -289,18 +290,20 @@ def test_all_rules_on_no_harm(first: int, made: type[WalkWorld]) -> None:
 
 @pytest.mark.parametrize(
     ("rule", "harm", "made"),
-    [
-        ("slices_at_one_position", "it failed though every copy was right", WalkWorld),
-        ("reports_of_this_slice", "a slice is followed by another one", WalkWorld),
-        ("every_slice_by_all", "d ⊨ S", WalkWorld),
-        ("slices_join", "d ⊨ S", WalkWorld),
-        ("rows_before_entries", "d ⊨ S", WalkWorld),
-        ("every_node_is_asked", "d ⊨ S|L6", WalkWorld),
-        ("reports_of_this_slice", "a slice is followed by another one", CheckWalkWorld),
-        ("every_slice_by_all", "d ⊨ S", CheckWalkWorld),
-        ("slices_join", "d ⊨ S", CheckWalkWorld),
-        ("every_node_is_asked", "d ⊨ S", CheckWalkWorld),
-    ],
+    rows_by_turns(
+        [
+            ("slices_at_one_position", "it failed though every copy was right", WalkWorld),
+            ("reports_of_this_slice", "a slice is followed by another one", WalkWorld),
+            ("every_slice_by_all", "d ⊨ S", WalkWorld),
+            ("slices_join", "d ⊨ S", WalkWorld),
+            ("rows_before_entries", "d ⊨ S", WalkWorld),
+            ("every_node_is_asked", "d ⊨ S|L6", WalkWorld),
+            ("reports_of_this_slice", "a slice is followed by another one", CheckWalkWorld),
+            ("every_slice_by_all", "d ⊨ S", CheckWalkWorld),
+            ("slices_join", "d ⊨ S", CheckWalkWorld),
+            ("every_node_is_asked", "d ⊨ S", CheckWalkWorld),
+        ]
+    ),
 )
 def test_rule_turned_off_does_harm(
     rule: str, harm: str, made: type[WalkWorld], model_line: AddLine
