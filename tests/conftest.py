@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -22,11 +22,17 @@ PROPERTY = "model_line"
 TOLD = "told"
 
 
-def pytest_collection_finish() -> None:
-    """Thousands of tests stay where they are until the end: no collection looks through them, and
-    those of what tests make come as seldom as in a node's process."""
-    gc.collect()
-    collect_seldom()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays until the end: nothing looks for garbage in it, neither
+    while it grows nor later; what tests make is looked through as seldom as in a node's process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        collect_seldom()
 
 
 @pytest.hookimpl(optionalhook=True)
