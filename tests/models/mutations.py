@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tests.isolation import test_at_commit_rules as at_commit
 from tests.isolation import test_rules as isolation
@@ -86,14 +86,8 @@ def found() -> Iterator[Mutation]:
         yield Mutation(frozenset({Switch("transaction", name)}), "story of a move")
     for story in stories.STORIES:
         yield Mutation(frozenset({Switch("lease", story.__name__)}), "stories of the leases")
-    schedules: tuple[Any, ...] = (
-        test_coordinator.test_rule_turned_off_does_harm,
-        test_sliced_verification.test_rule_turned_off_does_harm,
-    )
-    for test in schedules:
-        (mark,) = test.pytestmark
-        for name, *_ in mark.args[1]:
-            yield Mutation(frozenset({Switch("schema", name)}), "schedules of a job")
+    for name, *_ in (*test_coordinator.OFF, *test_sliced_verification.OFF):
+        yield Mutation(frozenset({Switch("schema", name)}), "schedules of a job")
 
 
 def harmless() -> Iterator[Mutation]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
@@ -284,15 +285,15 @@ def test_all_rules_on_no_harm() -> None:
     assert harm_found(JobRules(), range(20)) == ""
 
 
-@pytest.mark.parametrize(
-    ("rule", "harm"),
-    [
-        ("drain_before_fence", "D4"),
-        ("fence_before_next", "D5"),
-        ("verify_before_public", "unverified"),
-        ("intent_before_publish", "D2"),
-    ],
+OFF: Final = (
+    ("drain_before_fence", "D4"),
+    ("fence_before_next", "D5"),
+    ("verify_before_public", "unverified"),
+    ("intent_before_publish", "D2"),
 )
+
+
+@pytest.mark.parametrize(("rule", "harm"), OFF)
 def test_rule_turned_off_does_harm(rule: str, harm: str, model_line: AddLine) -> None:
     found = harm_found(replace(JobRules(), **{rule: False}))
     assert harm in found, found

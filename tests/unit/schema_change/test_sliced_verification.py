@@ -8,6 +8,7 @@ six at most, with writes, damage, new masters and controls between any two thing
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
@@ -288,23 +289,21 @@ def test_all_rules_on_no_harm(first: int, made: type[WalkWorld]) -> None:
     assert harm_found(JobRules(), range(first, first + 25), made) == ""
 
 
-@pytest.mark.parametrize(
-    ("rule", "harm", "made"),
-    rows_by_turns(
-        [
-            ("slices_at_one_position", "it failed though every copy was right", WalkWorld),
-            ("reports_of_this_slice", "a slice is followed by another one", WalkWorld),
-            ("every_slice_by_all", "d ⊨ S", WalkWorld),
-            ("slices_join", "d ⊨ S", WalkWorld),
-            ("rows_before_entries", "d ⊨ S", WalkWorld),
-            ("every_node_is_asked", "d ⊨ S|L6", WalkWorld),
-            ("reports_of_this_slice", "a slice is followed by another one", CheckWalkWorld),
-            ("every_slice_by_all", "d ⊨ S", CheckWalkWorld),
-            ("slices_join", "d ⊨ S", CheckWalkWorld),
-            ("every_node_is_asked", "d ⊨ S", CheckWalkWorld),
-        ]
-    ),
-)
+OFF: Final[list[tuple[str, str, type[WalkWorld]]]] = [
+    ("slices_at_one_position", "it failed though every copy was right", WalkWorld),
+    ("reports_of_this_slice", "a slice is followed by another one", WalkWorld),
+    ("every_slice_by_all", "d ⊨ S", WalkWorld),
+    ("slices_join", "d ⊨ S", WalkWorld),
+    ("rows_before_entries", "d ⊨ S", WalkWorld),
+    ("every_node_is_asked", "d ⊨ S|L6", WalkWorld),
+    ("reports_of_this_slice", "a slice is followed by another one", CheckWalkWorld),
+    ("every_slice_by_all", "d ⊨ S", CheckWalkWorld),
+    ("slices_join", "d ⊨ S", CheckWalkWorld),
+    ("every_node_is_asked", "d ⊨ S", CheckWalkWorld),
+]
+
+
+@pytest.mark.parametrize(("rule", "harm", "made"), rows_by_turns(OFF))
 def test_rule_turned_off_does_harm(
     rule: str, harm: str, made: type[WalkWorld], model_line: AddLine
 ) -> None:
