@@ -86,8 +86,8 @@ def found() -> Iterator[Mutation]:
         yield Mutation(frozenset({Switch("transaction", name)}), "story of a move")
     for story in stories.STORIES:
         yield Mutation(frozenset({Switch("lease", story.__name__)}), "stories of the leases")
-    for name, *_ in (*test_coordinator.OFF, *test_sliced_verification.OFF):
-        yield Mutation(frozenset({Switch("schema", name)}), "schedules of a job")
+    for switched, *_ in (*test_coordinator.OFF, *test_sliced_verification.OFF):
+        yield Mutation(frozenset({Switch("schema", str(switched))}), "schedules of a job")
 
 
 def harmless() -> Iterator[Mutation]:
