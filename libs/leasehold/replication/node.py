@@ -550,7 +550,7 @@ class Node:
             effects += self.agent.tick(now)
         effects += self._upkeep.reports(self.catalog, self.incarnation, self.position, now)
         effects += self.acknowledger.acknowledge(self.position, self.role, now)
-        effects += self.disk.report(now)
+        effects += self.disk.report(now, self.position.feature_level)
         if self._settings.serving:
             self.counts.note_coherency(now.mono_ns, holds=self.lease.holds(now.mono_ns))
         return effects
