@@ -15,7 +15,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
 
-from leasehold.model.errors import LogStopped, UpgradeUnfinished
+from leasehold.model.errors import FeatureNotSupported, LogStopped, UpgradeUnfinished
 from leasehold.model.ids import INCARNATION_BYTES
 
 
@@ -132,6 +132,23 @@ class FeatureGate:
     def is_written(self, feature: int, now_ns: int) -> bool:
         """Return whether what the feature stands for may be written now."""
         return self.permits(feature) and self._all_read(feature, now_ns)
+
+    def check_written(self, feature: Feature, now_ns: int) -> None:
+        """Check that what the feature stands for may be written now. Raises FeatureNotSupported
+        (0A000), which says what it waits for."""
+        if not self.permits(feature):
+            raise FeatureNotSupported(
+                f"the upgrade is not finalized, and processes of an earlier release could not read"
+                f" what this writes ({feature.title})",
+                hint="Send it again after leasehold upgrade finalize.",
+            )
+        if not self._all_read(feature, now_ns):
+            raise FeatureNotSupported(
+                f"processes of an earlier release are there, which do not read what this writes"
+                f" ({feature.title})",
+                hint="Send it again when all nodes, replicas and the changefeed are of this"
+                " release (leasehold upgrade status).",
+            )
 
     def check_finalizes(self, level: int, now_ns: int) -> None:
         """Check that the database may be finalized up to a level. Raises UpgradeUnfinished (55000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -17,6 +18,7 @@ from leasehold.replication.coherency import CoherencySettings
 from leasehold.replication.effects import AckRead, QueueRead
 from leasehold.replication.log.admission import admit
 from leasehold.replication.log.foreign import ForeignRecords
+from leasehold.replication.node import Node
 from tests.support.replication.world import CODEC, TABLE, World
 
 SILENT_MS = 21 * CoherencySettings().duration_ms
@@ -162,6 +164,17 @@ def test_a_reader_stops_where_a_level_is_that_it_does_not_know(world: World) -> 
     known = record._replace(feature_level=NEWEST)
     _, after = ForeignRecords().judge(admit, position, 7, known, b"digest", 0)
     assert after.feature_level == NEWEST
+
+
+def test_a_node_does_not_start_with_a_store_of_a_level_that_it_does_not_know(
+    world: World,
+) -> None:
+    """As of a release that was taken back after the upgrade was finalized."""
+    store = world.follower._store
+    store.begin()
+    store.commit(store.position()._replace(feature_level=NEWEST + 1))
+    with pytest.raises(LogStopped, match="says the store of node r1"):
+        Node(world.follower._settings, store, CODEC, b"i", itertools.count(1), world.now())
 
 
 def test_the_level_outlasts_the_master(world: World) -> None:
