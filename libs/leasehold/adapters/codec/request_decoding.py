@@ -193,6 +193,7 @@ def _request(fields: dict[Any, Any], read: tuple[Operation, ...] | None = None) 
         _request_id(get("releases")) if "releases" in fields else b"",
         _fence(fields["fence"]) if "fence" in fields else None,
         _demands(fields["demands"]) if "demands" in fields else (),
+        "",  # no part of it: its content type says it
         check_whole_number(fields["finalize"], "finalize", 1, FEATURE_NUMBER_MAX)
         if form == "finalize"
         else 0,
