@@ -81,7 +81,7 @@ __all__ = [
     "threadsafety",
 ]
 
-__version__: Final = "0.1.0"
+__version__: Final = "0.2.0.dev0"
 
 _HOMES: Final = {
     "Agent": "leasehold.client.agent",

@@ -258,7 +258,9 @@ def _master_by_ack(view: ClusterView, epoch: int) -> str:
 def _acknowledged(draft: _Draft, ack: Ack, _now_us: int) -> None:
     view = draft.view
     if ack.role == CHANGEFEED_ROLE:
-        return  # somebody for whom the log is kept, but no node that applies it
+        # Somebody for whom the log is kept, but no node that applies it.
+        draft.view = replace(view, changefeed_ack=ack)
+        return
     if ack.role == COPY_ROLE:
         _copied(draft, ack)
         return

@@ -243,6 +243,7 @@ class ClusterView:
     progress: Mapping[int, JobProgress] = field(default_factory=dict)  # newest by job
     spark: SparkReport | None = None
     changefeed: ChangefeedReport | None = None
+    changefeed_ack: Ack | None = None
     recent: tuple[VersionChange, ...] = ()  # newest last
     checks: dict[bytes, dict[tuple[str, int], CheckReport]] = field(default_factory=dict)
     held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from leasehold.adapters.objects.pace import Pace
 from leasehold.adapters.os.clock import random_bytes, unix_us
 from leasehold.adapters.os.compiled import version_line
 from leasehold.adapters.sqlite.checking.checker import check_file
-from leasehold.adapters.sqlite.layout import LAYOUT_VERSION
+from leasehold.adapters.sqlite.layout import stored_layout
 from leasehold.backup.chain import made_after
 from leasehold.backup.manifest import (
     PRIVATE,
@@ -121,7 +121,7 @@ def create_full(
         path = Path(folder) / "store.db"
         told.step("copying the store")
         name = source.copy_to(path)
-        position = stored_position(path)
+        position, layout = stored_position(path), stored_layout(path)
         size_bytes = path.stat().st_size
         told.begin("storing it", size_bytes)
         reports: list[CheckReport] = []
@@ -147,7 +147,7 @@ def create_full(
                 end=place,
                 private=StoredObject(PRIVATE, 0, 0, ""),
                 parts=parts,
-                layout=LAYOUT_VERSION,
+                layout=layout,
                 store_bytes=size_bytes,
                 store_digest=store_digest,
             )

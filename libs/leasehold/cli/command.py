@@ -27,6 +27,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "top": "watch nodes, commits, jobs and tables live",
     "leases": "list leases per table and version, with their agents and sessions",
     "jobs": "list schema changes and what they wait for; watch, steer or cancel them",
+    "upgrade": "show what release each process is of; end an upgrade",
     "clock": "show the log's time and the master's clock; set the log's time back",
     "submit": "send the change requests of a file and tell what became of them",
     "ddl": "change the schema while everything runs",

@@ -280,9 +280,20 @@ REQUEST_DONE: Final = record(
     request=INTEGER, of=INTEGER, state={"enum": ["done", "failed"]}, seconds=NUMBER
 )
 
+UPGRADE: Final = record(
+    level=INTEGER,
+    finalizes=INTEGER,
+    processes=list_of(
+        record(process=TEXT, role=TEXT, release=TEXT, reads=INTEGER, lacks=list_of(TEXT))
+    ),
+    blockers=list_of(TEXT),
+    enables=list_of(record(number=INTEGER, feature=TEXT, written=TEXT)),
+    waits=list_of(TEXT),
+)
 FORMS: Final[Mapping[str, Form]] = {
     "status": Form(STATUS),
     "top": Form(TOP, each_line=True),
+    "upgrade": Form(UPGRADE),
     "versions": Form(_TABLE, each_line=True),
     "leases": Form(record(ledger=_LEDGER, leases=_LEASES)),
     "jobs": Form(list_of(_JOB)),

@@ -292,6 +292,10 @@ class WrongJobState(Refused, sqlstate="55000"):
     """The job is not in a state in which that can be done to it (any more)."""
 
 
+class UpgradeUnfinished(Refused, sqlstate="55000"):
+    """A process is there that does not read what a finalization would permit."""
+
+
 class NotGenerated(Refused, sqlstate="55000"):
     """The column has no expression that could be dropped."""
 

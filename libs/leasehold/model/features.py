@@ -15,6 +15,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
 
+from leasehold.model.errors import FeatureNotSupported, LogStopped, UpgradeUnfinished
 from leasehold.model.ids import INCARNATION_BYTES
 
 
@@ -61,6 +62,8 @@ _WRITTEN: Final = {
 
 NEWEST: Final = max(Feature)
 """The highest feature that this release reads; it reads those below, too."""
+FEATURE_NUMBER_MAX: Final = 255
+"""A number is one byte of an incarnation."""
 WITHOUT_LEVEL: Final = Feature.ENUMS
 """Up to here nothing waits for a finalization: release 0.1.0 has no feature level, and writes them
 as soon as all processes read them."""
@@ -80,6 +83,26 @@ def known_to(incarnation: bytes) -> int:
     return incarnation[-1] if len(incarnation) % INCARNATION_BYTES == 1 else 0
 
 
+def titles(after: int, through: int) -> list[str]:
+    """Return what the features above `after`, up to `through`, are called; of one that this release
+    does not know only the number is known."""
+    known = {each.value: each.title for each in Feature}
+    return [known.get(number, f"feature {number}") for number in range(after + 1, through + 1)]
+
+
+def refuse_level(level: int, where: str) -> None:
+    """Raise LogStopped where a database is finalized up to more than this release reads. `where`
+    says so, as the subject of a sentence."""
+    if level > NEWEST:
+        raise LogStopped(
+            f"The database is finalized at feature level {level}, says {where}, and this release"
+            f" reads features up to {NEWEST} only: what was written since it could not read."
+            " Nothing of it was applied. Install the release of the other nodes here (leasehold"
+            " upgrade status names it); this node then goes on from where it is.",
+            reason=f"feature level {level}, of which this release knows {NEWEST}",
+        )
+
+
 class FeatureGate:
     """Says whether a feature may be written: every process that reads the log has said that it
     reads the feature, and the database is finalized up to it.
@@ -97,6 +120,11 @@ class FeatureGate:
         self._all_read = all_read
         self._level = level
 
+    @property
+    def level(self) -> int:
+        """Return the feature level of the database, 0 = it has none."""
+        return self._level()
+
     def permits(self, feature: int) -> bool:
         """Return whether the database is finalized up to the feature."""
         return feature <= max(WITHOUT_LEVEL, self._level())
@@ -104,3 +132,37 @@ class FeatureGate:
     def is_written(self, feature: int, now_ns: int) -> bool:
         """Return whether what the feature stands for may be written now."""
         return self.permits(feature) and self._all_read(feature, now_ns)
+
+    def check_written(self, feature: Feature, now_ns: int) -> None:
+        """Check that what the feature stands for may be written now. Raises FeatureNotSupported
+        (0A000), which says what it waits for."""
+        if not self.permits(feature):
+            raise FeatureNotSupported(
+                f"the upgrade is not finalized, and processes of an earlier release could not read"
+                f" what this writes ({feature.title})",
+                hint="Send it again after leasehold upgrade finalize.",
+            )
+        if not self._all_read(feature, now_ns):
+            raise FeatureNotSupported(
+                f"processes of an earlier release are there, which do not read what this writes"
+                f" ({feature.title})",
+                hint="Send it again when all nodes, replicas and the changefeed are of this"
+                " release (leasehold upgrade status).",
+            )
+
+    def check_finalizes(self, level: int, now_ns: int) -> None:
+        """Check that the database may be finalized up to a level. Raises UpgradeUnfinished (55000)
+        where this process, or another one that reads the log, does not read all of that."""
+        if level > NEWEST:
+            raise UpgradeUnfinished(
+                f"the master reads features up to {NEWEST}, not {level}: it is of an earlier"
+                " release than the command",
+                hint="Upgrade the master, then finalize again.",
+            )
+        if level > self.level and not self._all_read(level, now_ns):
+            raise UpgradeUnfinished(
+                f"a process that reads the log does not read features up to {level}, or has not"
+                " been heard yet by a new master: it would stop",
+                hint="leasehold upgrade status names it. Upgrade or end it, and finalize again; one"
+                " that has ended counts for 10 s more.",
+            )

@@ -297,10 +297,15 @@ class CoherencyWatch:
         """Whether every process that is heard of reads what has that number, coherent or not. A
         candidate hears them, too; until it has done so for as long as anybody takes to acknowledge
         it says no."""
+        return now_ns >= self._heard_all_ns and self.heard_know(what, now_ns)
+
+    def heard_know(self, what: int, now_ns: int) -> bool:
+        """Whether every process that was heard of by now reads what has that number; others may be
+        there that were not heard yet."""
         lately_ns = now_ns - self._silence_ns()
         heard = [incarnation for incarnation, at_ns in self._heard_before if at_ns > lately_ns]
         heard += [incarnation for _, incarnation in self._nodes]
-        return now_ns >= self._heard_all_ns and all(known_to(each) >= what for each in heard)
+        return all(known_to(each) >= what for each in heard)
 
     def has_asks(self) -> bool:
         return any(node.asked_ns for node in self._nodes.values())

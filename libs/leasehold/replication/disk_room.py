@@ -89,6 +89,7 @@ class DiskRoom:
         self.is_short = False
         """Whether nothing more is to be put on the disk."""
         self._told_ns: int | None = None
+        self._told_level = 0
 
     @property
     def is_out(self) -> bool:
@@ -143,12 +144,15 @@ class DiskRoom:
             " from where it is"
         )
 
-    def report(self, now: Now) -> list[Effect]:
-        """Tell those who look on, every few seconds, of this node's release and disk."""
+    def report(self, now: Now, feature_level: int = 0) -> list[Effect]:
+        """Tell those who look on, every few seconds, of this node's release and disk, and of the
+        feature level that it has read."""
         due_ns = None if self._told_ns is None else self._told_ns + TOLD_EVERY_S * NS_PER_S
+        if feature_level != self._told_level:
+            due_ns = None
         if self.room is Room.UNKNOWN or (due_ns is not None and now.mono_ns < due_ns):
             return []
-        self._told_ns = now.mono_ns
+        self._told_ns, self._told_level = now.mono_ns, feature_level
         seen = self.seen
         told = NodeReport(
             node=self._node,
@@ -160,6 +164,7 @@ class DiskRoom:
             store_bytes=seen.store,
             wal_bytes=seen.wal,
             sent_us=now.wall_us,
+            feature_level=feature_level,
         )
         return [Send(Topic.ACKS, 0, self._node.encode(), told, 0)]
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError, LogStopped
+from leasehold.model.features import refuse_level
 from leasehold.model.measures import Measures
 from leasehold.model.ports import Codec, Now, StoreWriter
 from leasehold.model.records.acks import Ack
@@ -112,6 +113,7 @@ class Node:
         self.incarnation = incarnation
         store.keep_rows(settings.master.history.rows_ms > 0)
         self.position = store.position()
+        refuse_level(self.position.feature_level, f"the store of node {settings.name}")
         self.catalog = Catalog.of_store(store.catalog())
         self.lease = CoherencyLease(settings.name, incarnation)
         self.master: Master | None = None
@@ -555,7 +557,7 @@ class Node:
             effects += self.agent.tick(now)
         effects += self._upkeep.reports(self.catalog, self.incarnation, self.position, now)
         effects += self.acknowledger.acknowledge(self.position, self.role, now)
-        effects += self.disk.report(now)
+        effects += self.disk.report(now, self.position.feature_level)
         if self._settings.serving:
             self.counts.note_coherency(now.mono_ns, holds=self.lease.holds(now.mono_ns))
         return effects

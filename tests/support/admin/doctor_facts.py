@@ -11,6 +11,7 @@ from leasehold.adapters.redis.server_look import RedisSeen
 from leasehold.admin.report import report
 from leasehold.admin.view import ClusterView, TopicEnds
 from leasehold.cli.doctor.facts import ClusterSeen, Facts, FolderSeen, NodeClock, SettingsSeen
+from leasehold.model.features import NEWEST
 from leasehold.model.process_rights import KIND_NAMED, KINDS, ProcessKind
 from leasehold.model.records.acks import NodeReport
 from leasehold.model.records.jobs import ChangefeedReport
@@ -38,7 +39,8 @@ def good_kafka() -> KafkaSeen:
 
 
 def node_report(node: str, **changes: Any) -> NodeReport:
-    made = NodeReport(node, "1.0", "enough", 50 * GIB, 100 * GIB, GIB, 1 * GIB, 1 << 20, events.NOW)
+    sizes = (50 * GIB, 100 * GIB, GIB, 1 * GIB, 1 << 20)
+    made = NodeReport(node, "1.0", "enough", *sizes, events.NOW, NEWEST)
     return made._replace(**changes)
 
 

@@ -17,6 +17,7 @@ import pytest
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.objects.folder import FolderObjects
 from leasehold.adapters.objects.object_store import StoreObjects
+from leasehold.adapters.sqlite.layout import LEVEL_LAYOUT, stored_layout
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.backup import create, one_table
 from leasehold.backup.chain import NEWEST, Target, plan_restore
@@ -30,6 +31,7 @@ from leasehold.backup.manifest import (
     manifest_name,
     write_private,
 )
+from leasehold.backup.new_log import position_in_new_log
 from leasehold.backup.one_table import copy_table
 from leasehold.backup.rebuild import Rebuilt, rebuild_from_file, rebuild_store
 from leasehold.backup.repository import UNFINISHED_KEPT_US, Repository
@@ -389,6 +391,14 @@ def test_a_log_that_was_cut_off_takes_no_increment(
         with pytest.raises(LogStopped):
             create_increment(there, world.manifests[0], log)
         assert there.objects.names() == before
+
+
+def test_a_restored_database_has_the_feature_level_of_before(world: World, tmp_path: Path) -> None:
+    """And a backup says the layout that its store needs, whatever is the newest."""
+    path = tmp_path / "s.db"
+    restored = rebuild_store(world.repository, plan_restore(world.manifests), path).position
+    assert position_in_new_log(restored, 2).feature_level == restored.feature_level > 0
+    assert world.manifests[0].layout == stored_layout(path) == LEVEL_LAYOUT
 
 
 def test_a_backup_of_a_newer_layout_is_refused(world: World, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 from leasehold.admin.job_report import jobs_report
 from leasehold.admin.report import leases_report, ledger_report, report, table_report
+from leasehold.admin.upgrade_report import upgrade_report
 from leasehold.admin.view import TopicEnds
 from leasehold.catalog.job import Phase
 from leasehold.cli.json_forms import ERROR, FORMS
@@ -51,6 +52,7 @@ def test_reports_are_as_they_are_documented() -> None:
         told = report(view, NOW)
         found += wrong("status", {**told, "troubles": troubles_of(told)})
         found += wrong("top", frame_of(view, HotTables(view), "main"))
+        found += wrong("upgrade", upgrade_report(view, NOW))
         found += wrong("jobs", jobs_report(view, NOW))
         leases = {"ledger": ledger_report(view, NOW), "leases": leases_report(view, NOW)}
         found += wrong("leases", leases)

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from leasehold.model.errors import FeatureNotSupported, LogStopped
 from leasehold.model.features import (
     NEWEST,
     WITHOUT_LEVEL,
@@ -13,6 +14,8 @@ from leasehold.model.features import (
     FeatureGate,
     incarnation_of,
     known_to,
+    refuse_level,
+    titles,
 )
 from leasehold.model.ids import INCARNATION_BYTES
 
@@ -64,6 +67,31 @@ def test_a_feature_is_written_where_all_read_it_and_the_database_is_finalized(
         permitted = each <= level or each <= Feature.ENUMS
         assert gate.permits(each) == permitted
         assert gate.is_written(each, 0) == (permitted and each <= read)
+
+
+def test_a_refusal_says_what_it_waits_for() -> None:
+    level = WITHOUT_LEVEL
+    gate = FeatureGate(lambda number, now_ns: number < now_ns, lambda: level)
+    with pytest.raises(FeatureNotSupported, match="not finalized") as refused:
+        gate.check_written(NEWEST, 99)
+    assert "leasehold upgrade finalize" in str(refused.value.detail["hint"])
+    level = NEWEST
+    with pytest.raises(FeatureNotSupported, match=f"earlier release .*{NEWEST.title}"):
+        gate.check_written(NEWEST, NEWEST)
+    gate.check_written(NEWEST, 99)
+
+
+def test_a_level_that_this_release_does_not_know_is_refused() -> None:
+    for known in (0, NEWEST):
+        refuse_level(known, "the store")
+    with pytest.raises(LogStopped, match=f"level {NEWEST + 1}, says the store, .* up to {NEWEST}"):
+        refuse_level(NEWEST + 1, "the store")
+
+
+def test_features_are_called_by_name_where_they_are_known() -> None:
+    assert titles(5, NEWEST + 1)[:2] == ["views", "enums"]
+    assert titles(5, NEWEST + 1)[-1] == f"feature {NEWEST + 1}"
+    assert titles(NEWEST, NEWEST) == []
 
 
 def test_what_is_asked_of_the_readers_is_asked_at_that_time() -> None:

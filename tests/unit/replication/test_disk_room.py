@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from leasehold.model.errors import StoreUnwritable
+from leasehold.model.features import NEWEST
 from leasehold.model.records.acks import NodeReport
 from leasehold.model.records.requests import Queue
 from leasehold.replication.disk_room import DiskRoom, Room, may_start
@@ -129,7 +130,7 @@ def test_a_node_tells_of_its_disk_and_release(world: World) -> None:
     world.tick()
     (told,) = reports(world)
     assert told == NodeReport(
-        "m1", "0.9", "short", 99 * MIB, WHOLE, DISK_RESERVE_BYTES, 7, 9, told.sent_us
+        "m1", "0.9", "short", 99 * MIB, WHOLE, DISK_RESERVE_BYTES, 7, 9, told.sent_us, NEWEST
     )
     assert CODEC.decode(CODEC.encode(told)) == told
     world.ms += 5_000

@@ -34,7 +34,7 @@ from leasehold.model import byte_limits
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.ids import DIGEST_BYTES
 from leasehold.model.keys import INTEGER_MOST, IntKeys
-from leasehold.model.records.acks import Ack
+from leasehold.model.records.acks import Ack, NodeReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport
 from leasehold.model.records.log import (
@@ -91,6 +91,8 @@ _POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
 _ACK_TAG: Final = TAG_BY_CLASS[Ack]
 _REPORT_TAG: Final = TAG_BY_CLASS[ChangefeedReport]
 _REPORT_HEAD: Final = ChangefeedReport._fields.index("feeds")
+_NODE_TAG: Final = TAG_BY_CLASS[NodeReport]
+_NODE_HEAD: Final = NodeReport._fields.index("sent_us") + 1
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
 _BACKFILL_FIELDS: Final = len(Backfill._fields)
 _BACKFILL_HEAD: Final = Backfill._fields.index("span")
@@ -135,6 +137,8 @@ class MessagePackCodec:
             return _packed((FORMAT, tag, *_written(record, _ACK_HEAD)))
         if tag == _REPORT_TAG:
             return _packed((FORMAT, tag, *_written(record, _REPORT_HEAD)))
+        if tag == _NODE_TAG:
+            return _packed((FORMAT, tag, *_written(record, _NODE_HEAD)))
         return _packed((FORMAT, tag, *record))
 
     def pack_commit(self, commit: Commit) -> bytes:
@@ -377,7 +381,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
         fields += _DECISIONS_TAIL[count - _DECISIONS_HEAD :]
     epoch, incarnation, sequence, previous, first, commits, refusals = fields[:7]
     through, answered, grants, closed_us, id_horizon_us, reset_us, *last = fields[7:]
-    queue_topics, attempts, barriers = last
+    queue_topics, attempts, barriers, feature_level = last
     return Decisions(
         epoch,
         incarnation,
@@ -395,6 +399,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
         queue_topics,
         tuple([_ATTEMPT(attempt) for attempt in attempts]) if attempts else (),
         tuple([_BARRIER(barrier) for barrier in barriers]) if barriers else (),
+        feature_level,
     )
 
 

@@ -34,6 +34,7 @@ from leasehold.catalog.descriptor import LOCKS_MAX
 from leasehold.lease.commands import SESSION_ID_MAX
 from leasehold.model import byte_limits
 from leasehold.model.errors import InvalidText, MalformedRequest, RequestTooLarge
+from leasehold.model.features import FEATURE_NUMBER_MAX
 from leasehold.model.ids import parse_request_id, request_time_ms
 from leasehold.model.records.requests import (
     ARGUMENTS_MAX,
@@ -79,6 +80,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "sql": frozenset((*_SHARED, *_SQL, "held", "demands", *_ROWS_OF_JOB)),
     "job": frozenset((*_SHARED, "job", "action", *_CONTROL_SETTINGS)),
     "clock": frozenset((*_SHARED, "clock")),
+    "finalize": frozenset((*_SHARED, "finalize")),
     "barrier": frozenset((*_SHARED, "barrier")),
     "releases": frozenset((*_SHARED, *_ROWS_OF_JOB)),
 }
@@ -191,6 +193,10 @@ def _request(fields: dict[Any, Any], read: tuple[Operation, ...] | None = None) 
         _request_id(get("releases")) if "releases" in fields else b"",
         _fence(fields["fence"]) if "fence" in fields else None,
         _demands(fields["demands"]) if "demands" in fields else (),
+        "",  # no part of it: its content type says it
+        check_whole_number(fields["finalize"], "finalize", 1, FEATURE_NUMBER_MAX)
+        if form == "finalize"
+        else 0,
     )
 
 

@@ -39,6 +39,8 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
         fields |= request.control.settings
     elif request.reset_clock:
         fields["clock"] = "reset"
+    elif request.feature_level:
+        fields["finalize"] = request.feature_level
     elif request.barrier is not None:
         fields["barrier"] = list(request.barrier)
     elif len(request.operations) == 1:

@@ -38,6 +38,7 @@ from leasehold.settings.private_files import FOLDER_MODE, SIDE_FILES, make_priva
 
 WORDS_BYTES_MAX: Final = 1_000
 SNAPSHOT_BYTES_MAX: Final = 1 << 40
+_LAYOUTS: Final = frozenset(str(layout) for layout in range(1, LAYOUT_VERSION + 1))
 
 
 def fetch_snapshot(
@@ -162,9 +163,10 @@ def _shown(connection: HTTPConnection) -> bytes:
 def _receive(url: str, answer: HTTPResponse, said: tuple[str, ...], part: Path) -> None:
     """Write what comes, and refuse it unless length and checksum are those announced."""
     layout, announced, wanted = said
-    if layout != str(LAYOUT_VERSION):
+    if layout not in _LAYOUTS:
         raise SnapshotUnavailable(
-            f"{url} serves a store of layout {layout!r}, this program reads {LAYOUT_VERSION}",
+            f"{url} serves a store of layout {layout!r:.20}, this program reads"
+            f" {LAYOUT_VERSION} at most: install the release of that node here",
             url=url,
         )
     size = int(announced) if announced.isdecimal() and len(announced) < 20 else -1

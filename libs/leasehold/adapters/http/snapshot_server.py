@@ -40,7 +40,7 @@ from leasehold.adapters.http.snapshot_proof import (
 )
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.catalog import read_position
-from leasehold.adapters.sqlite.layout import LAYOUT_VERSION, connect
+from leasehold.adapters.sqlite.layout import connect, layout_of
 from leasehold.settings.private_files import make_private_file
 from leasehold.settings.setting import name as name_of
 
@@ -78,6 +78,7 @@ class StoreCopy(NamedTuple):
     size_bytes: int
     checksum: str
     position: dict[str, int]
+    layout: int
 
 
 def copy_store(source: Path, target: Path) -> StoreCopy:
@@ -92,7 +93,7 @@ def copy_store(source: Path, target: Path) -> StoreCopy:
             with copy.backup("main", reader, "main") as backup:
                 backup.step(-1)
             copy.execute("PRAGMA journal_mode = DELETE")
-            position = read_position(copy)
+            position, layout = read_position(copy), layout_of(copy)
         finally:
             copy.close()
     finally:
@@ -102,6 +103,7 @@ def copy_store(source: Path, target: Path) -> StoreCopy:
         target.stat().st_size,
         file_checksum(target),
         {"offset": position.offset, "epoch": position.epoch, "lsn": position.lsn},
+        layout,
     )
 
 
@@ -307,7 +309,7 @@ def _handler(
                 self.send_header("Content-Type", "application/octet-stream")
                 self.send_header("Content-Encoding", "deflate")
                 self.send_header("Transfer-Encoding", "chunked")
-                said = str(LAYOUT_VERSION), str(copy.size_bytes), copy.checksum
+                said = str(copy.layout), str(copy.size_bytes), copy.checksum
                 for header, value in zip(SAID_HEADERS, said, strict=True):
                     self.send_header(header, value)
                 self.send_header(PROOF_HEADER, self._exchange.to_serve(token, *said))

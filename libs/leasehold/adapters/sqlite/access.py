@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 import msgpack
 
-from leasehold.adapters.sqlite.layout import ACCESS_LAYOUT, OF_ACCESS, count_change
+from leasehold.adapters.sqlite.layout import ACCESS_LAYOUT, OF_ACCESS, count_change, raise_layout
 from leasehold.catalog.access import NOTHING_RECORDED
 from leasehold.catalog.roles import ROLES_FROM
 from leasehold.model.records.log import (
@@ -144,5 +144,4 @@ class StoredAccess:
     def _mark(self) -> None:
         """Say in the file that it has roles: a program that knows none would let everybody do
         all. (Within the transaction, as everything else.)"""
-        if self._connection.pragma("user_version") < ACCESS_LAYOUT:
-            self._execute(f"PRAGMA user_version = {ACCESS_LAYOUT}")
+        raise_layout(self._connection, ACCESS_LAYOUT)

@@ -16,7 +16,13 @@ from leasehold.adapters.sqlite.dead_elements import (
     needed_elements,
 )
 from leasehold.adapters.sqlite.history import collected_elements, keep_elements, raise_floor
-from leasehold.adapters.sqlite.layout import count_change, history_tables, tables_of_rows
+from leasehold.adapters.sqlite.layout import (
+    LEVEL_LAYOUT,
+    count_change,
+    history_tables,
+    raise_layout,
+    tables_of_rows,
+)
 from leasehold.adapters.sqlite.row_history import kept_from
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.states import State
@@ -24,14 +30,17 @@ from leasehold.model.ports import StoredCatalog
 from leasehold.model.records.log import Attempt, LogPosition
 
 # All of it: a store that an earlier program has written has fewer columns while it is only read.
-_GET_POSITION: Final = "SELECT * FROM position"  # as TABLES, QUEUE_TOPICS and TIMES of the layout
+_GET_POSITION: Final = (
+    "SELECT * FROM position"  # as TABLES, QUEUE_TOPICS, TIMES and LEVEL of the layout
+)
 _POSITION_FIELDS: Final = slice(1, 11)
 _QUEUE_TOPICS: Final = 13
 _TIMES: Final = slice(14, 17)
+_LEVEL: Final = 17
 _PUT_POSITION: Final = """
 UPDATE position SET log_offset = ?, epoch = ?, incarnation = ?, sequence = ?, digest = ?, lsn = ?,
     commit_us = ?, decided_through = ?, answered_through = ?, longest_grant_ms = ?,
-    closed_us = ?, id_horizon_us = ?, reset_us = ?, lane_topics = ?
+    closed_us = ?, id_horizon_us = ?, reset_us = ?, lane_topics = ?, feature_level = ?
 """
 _NO_TOPICS: Final = b"\x80"
 _GET_ATTEMPTS: Final = "SELECT lane, log_offset, rows, lost FROM attempts ORDER BY lane"
@@ -46,6 +55,7 @@ def read_position(connection: apsw.Connection) -> LogPosition:
     return position._replace(
         decided_through=msgpack.unpackb(position.decided_through),
         queue_topics=msgpack.unpackb(topics),
+        feature_level=found[_LEVEL] if len(found) > _LEVEL else 0,
     )
 
 
@@ -97,6 +107,7 @@ class StoredTables:
         self._briefs: dict[tuple[int, int], tuple[bytes, VersionBrief]] = {}
         self._queue_topics: tuple[Mapping[str, str], bytes] = ({}, _NO_TOPICS)
         self._attempts: tuple[Attempt, ...] | None = None  # as they are stored, None: not known
+        self._has_level = False  # the file says that its database has a feature level
 
     def position(self) -> LogPosition:
         found: list[Any] = self._execute(_GET_ATTEMPTS).fetchall()
@@ -107,8 +118,13 @@ class StoredTables:
         through = msgpack.packb(dict(position.decided_through))
         if position.queue_topics is not self._queue_topics[0]:  # one object for all of a term
             self._queue_topics = (position.queue_topics, msgpack.packb(dict(position.queue_topics)))
-        fields = (*position[:7], through, *position[8:13], self._queue_topics[1])
+        level = position.feature_level
+        fields = (*position[:7], through, *position[8:13], self._queue_topics[1], level)
         self._execute(_PUT_POSITION, fields)
+        if level and not self._has_level:
+            # ⚠ Looked at once more in the next transaction: this one may be rolled back.
+            self._has_level = self._connection.pragma("user_version") >= LEVEL_LAYOUT
+            raise_layout(self._connection, LEVEL_LAYOUT)
         if position.attempts != self._attempts:
             self._put_attempts(position.attempts)
 

@@ -29,11 +29,14 @@ from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwr
 __all__ = ["column_name", "entries_name", "history_name", "lock_name", "table_name"]
 
 APPLICATION_ID: Final = 0x4C485344  # "LHSD": tells a store from any other SQLite file
-LAYOUT_VERSION: Final = 2
-"""The newest that this program knows; a file without roles has the first."""
+LAYOUT_VERSION: Final = 3
+"""The newest that this program knows; a file without roles or a feature level has the first."""
 FIRST_LAYOUT: Final = 1
 ACCESS_LAYOUT: Final = 2
 """From here on a file may have roles, which programs that know none must not pass over."""
+LEVEL_LAYOUT: Final = 3
+"""From here on the database of a file has a feature level, up to which programs have to read what
+is written: one that knows of none must not go on in its log."""
 BUSY_TIMEOUT_MS: Final = 5_000
 STATEMENTS_CACHED_MAX: Final = 1_000
 WAL_BYTES_KEPT_MAX: Final = 96 << 20
@@ -64,6 +67,9 @@ CREATE INDEX outcomes_by_age ON outcomes (decided_us);
 TIMES: Final = ("closed_us", "id_horizon_us", "reset_us")
 """Further columns of `position`, behind the others; a store of an earlier program gets them when it
 is opened."""
+
+LEVEL: Final = "feature_level"
+"""A column behind those."""
 
 # Dead columns whose values are gone; a store of an earlier program gets it when it is opened.
 REMOVED: Final = """
@@ -305,6 +311,28 @@ def check_layout(connection: apsw.Connection, path: Path) -> None:
         )
 
 
+def layout_of(connection: apsw.Connection) -> int:
+    """Return the layout of a file for those who are to read it: all who read any read the second,
+    and a program of before compares the number with its own."""
+    return max(ACCESS_LAYOUT, int(connection.pragma("user_version")))
+
+
+def stored_layout(path: Path) -> int:
+    """Return `layout_of` the file of a store. Raises as `connect`."""
+    connection = connect(path, cache_mb=1, read_only=True)
+    try:
+        return layout_of(connection)
+    finally:
+        connection.close()
+
+
+def raise_layout(connection: apsw.Connection, layout: int) -> None:
+    """Say in the file, within the transaction, that programs have to know that layout to read
+    it."""
+    if connection.pragma("user_version") < layout:
+        connection.execute(f"PRAGMA user_version = {int(layout)}")
+
+
 def make_writer(connection: apsw.Connection, synchronous: str) -> None:
     """Turn a connection into the writer's: WAL, durability, layout of an empty file."""
     connection.execute("PRAGMA journal_mode = WAL")
@@ -318,7 +346,7 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
     connection.execute(REMOVED)
     if "lane_topics" not in physical_columns(connection, "position"):  # of an earlier program
         connection.execute(QUEUE_TOPICS)
-    for column in TIMES:
+    for column in (*TIMES, LEVEL):
         if column not in physical_columns(connection, "position"):
             added = f"ALTER TABLE position ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0"
             connection.execute(added)

@@ -14,6 +14,7 @@ from leasehold.cli.doctor.facts import ClusterSeen, Facts, FolderSeen
 from leasehold.cli.doctor.finding import Check, Problem, Unseen, fail, unseen, warn
 from leasehold.cli.output import span
 from leasehold.cli.status import failed_jobs
+from leasehold.model.features import NEWEST
 from leasehold.model.records.acks import NodeReport
 
 CLOCK_WARN_US: Final = 1_000_000
@@ -113,6 +114,16 @@ def judge_versions(facts: Facts) -> Iterator[Problem]:
             f"this command is of release {facts.release}, and the nodes of {', '.join(by_release)}",
             "use the command of the nodes' release",
         )
+    elif by_release and not unsaid and _level(cluster) < NEWEST:
+        yield warn(
+            f"the upgrade to release {facts.release} is not finalized: what is new in it is not"
+            " written yet",
+            "leasehold upgrade finalize, once no process is to go back (docs/how-to/upgrade.md)",
+        )
+
+
+def _level(cluster: ClusterSeen) -> int:
+    return max((report.feature_level for report in cluster.reports.values()), default=0)
 
 
 def _alive(cluster: ClusterSeen) -> list[str]:

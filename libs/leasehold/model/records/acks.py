@@ -64,7 +64,8 @@ class AccessReport(NamedTuple):
 
 class NodeReport(NamedTuple):
     """A report, for people only, of a node's release and of its disk: `room` by the words of
-    `replication/disk_room.py`, all else in bytes. It is sent every few seconds."""
+    `replication/disk_room.py`, all else in bytes. It is sent every few seconds. `feature_level`:
+    that of the database, as far as this node has read the log."""
 
     node: str
     release: str
@@ -75,6 +76,7 @@ class NodeReport(NamedTuple):
     store_bytes: int
     wal_bytes: int
     sent_us: int
+    feature_level: int = 0
 
 
 MERGED_TABLES_MAX: Final = 100

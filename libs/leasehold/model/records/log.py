@@ -322,6 +322,7 @@ class Decisions(NamedTuple):
     `queue_topics`: queue → id of the topic that its `decided_through` counts in from here on, where
     that is news. `attempts`: messages that the master is about to decide alone (L10). `barriers`:
     checks that requests of this record ask for, of each node at the position behind it.
+    `feature_level`, unless 0: that of the database from here on (`model/features.py`).
     """
 
     epoch: int
@@ -340,6 +341,7 @@ class Decisions(NamedTuple):
     queue_topics: Mapping[str, str] = {}
     attempts: tuple[Attempt, ...] = ()
     barriers: tuple[Barrier, ...] = ()
+    feature_level: int = 0
 
 
 class CheckSlice(NamedTuple):
@@ -385,7 +387,8 @@ class LogPosition(NamedTuple):
 
     `offset` is the next offset to read; `digest` that of the last counting record. `closed_us`,
     `id_horizon_us` and `reset_us`: the newest of the records so far, see Decisions. `attempts`:
-    those said of messages that are not decided yet, one of a queue (L10).
+    those said of messages that are not decided yet, one of a queue (L10). `feature_level`: the
+    highest of the records so far, 0 = the database has none.
     """
 
     offset: int = 0
@@ -403,6 +406,7 @@ class LogPosition(NamedTuple):
     reset_us: int = 0
     queue_topics: Mapping[str, str] = {}
     attempts: tuple[Attempt, ...] = ()
+    feature_level: int = 0
 
     @property
     def time_us(self) -> int:

@@ -150,6 +150,7 @@ class ChangeRequest(NamedTuple):
     principal's own. `key_number`: of the principal's key that has signed it; "" = the database's
     own have, for the principal.
     `barrier` alone: see `BarrierRequest`.
+    `feature_level` alone, unless 0: the database is to be finalized up to that (`features.py`).
     `held`: `sql` is of a transaction whose rows come later: what it asks for is one job, which
     waits for them before its point of no return. `demands`: columns that were there, (table id,
     element id), which it sets NOT NULL behind rows of its own. `releases`: the id of that request,
@@ -179,6 +180,7 @@ class ChangeRequest(NamedTuple):
     fence: LockFence | None = None
     demands: tuple[tuple[int, int], ...] = ()
     traceparent: str = ""
+    feature_level: int = 0
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings

@@ -130,4 +130,5 @@ def _admit_decisions(
         id_horizon_us=max(position.id_horizon_us, record.id_horizon_us),
         reset_us=position.reset_us,
         attempts=attempts,
+        feature_level=max(position.feature_level, record.feature_level),
     )

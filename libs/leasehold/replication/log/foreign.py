@@ -16,6 +16,8 @@ nothing acknowledged, and nothing can go wrong but time.
                                                        for WAIT_MS, and stops
     a Claim of the next term, another digest           a bid that was too late (L1)
     follows, and can't be read                         stop: a newer release is master
+    follows, and finalizes the database up to a        stop: what may follow can't be read
+    feature that is not known here
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from leasehold.model.errors import LogStopped
+from leasehold.model.features import refuse_level
 from leasehold.model.records.log import Claim, Decisions, LogPosition, LogRecord, Unreadable
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.log.admission import Verdict
@@ -67,7 +70,7 @@ class ForeignRecords:
         now_ns: int,
     ) -> tuple[Verdict, LogPosition]:
         """Return the verdict on `record` and the position behind it. Raises LogStopped for one that
-        counts and can't be read."""
+        counts and can't be read, or behind which there may be such."""
         if offset < position.offset:
             return Verdict.SKIP, position
         after = position._replace(offset=offset + 1)
@@ -84,6 +87,7 @@ class ForeignRecords:
             return Verdict.FOREIGN, after
         if verdict in (Verdict.APPLY, Verdict.CLAIMED):
             self.followed()
+            refuse_level(admitted.feature_level, f"the log at offset {offset}")
         elif isinstance(record, Claim) and record.epoch > position.epoch:
             self._remember(digest, _place(record))
         return verdict, admitted

@@ -481,6 +481,28 @@ class Batch:
         draft.settle(message, request.id)
         draft.closed = True
 
+    # ------------------------------------------------------------ the feature level
+
+    def finalize(self, message: QueueRead, request: ChangeRequest, level: int) -> None:
+        """Finalize the database up to what the request asks for, where that is more than `level`,
+        which it has: with the last commit of a record, which says what it was. ⚠ What the level
+        permits stands in later records: whoever can't read it stops at this one."""
+        draft = self.draft
+        wanted = max(level, request.feature_level)
+        answer = {"level": wanted, "was": level, "finalized": wanted > level}
+        partition = reply_partition(message, request)
+        commit_us = draft.next_commit_us()
+        commit = Commit(request.id, 1, commit_us, {}, (), 0, partition, answer=answer)
+        packed = self._codec.pack_commit(commit)
+        if not draft.fits(packed):
+            raise Full
+        self._store.put_outcome(request.id, outcome_of_commit(commit, draft.next_lsn))
+        draft.add_commit(commit, packed)
+        draft.settle(message, request.id)
+        if wanted > level:
+            draft.raise_level(wanted)
+        draft.closed = True
+
     # ------------------------------------------------------------ barriers
 
     def pass_barrier(self, message: QueueRead, request: ChangeRequest) -> None:

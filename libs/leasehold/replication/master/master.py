@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.audit import AuditEvent
-from leasehold.model.features import FeatureGate
+from leasehold.model.features import NEWEST, FeatureGate
 from leasehold.model.measures import Measures
 from leasehold.model.ports import Codec, Now
 from leasehold.model.records.acks import (
@@ -113,7 +113,8 @@ class Master:
         self._leaves = False
         self.watch = CoherencyWatch(settings.coherency, now.mono_ns, running, position.offset)
         self.changes = changes
-        changes.features = FeatureGate(self.watch.all_know)
+        self._feature_level = position.feature_level
+        changes.features = FeatureGate(self.watch.all_know, lambda: self._feature_level)
         self._disk = disk or DiskRoom(name, "", 0)
         changes.check_room = self._disk.check_statements
         self._merges = MergeReports(name, self.watch, changes.features, store, position.offset)
@@ -308,12 +309,22 @@ class Master:
         if large is not None:
             reading = reading._replace(wall_us=large.wall_us)
         batch = self._new_batch(position, reading)
+        self._begin_level(batch.draft, now)
         self._gather_batch(batch, large, now._replace(wall_us=reading.wall_us))
         grants_due = not self._leaves and self._grants_due(now)
         if batch.draft.is_empty and not (due or grants_due):
             self._store.rollback()
             return []
         return self._append(batch.draft, position, begun_ns, now)
+
+    def _begin_level(self, draft: RecordDraft, now: Now) -> None:
+        """Begin a database in which nothing was ever committed at the newest level, unless a
+        process is there that does not read all of that: it could go back to no other release."""
+        empty = draft.first_lsn == 1 and not self._feature_level
+        if empty and self.watch.heard_know(NEWEST, now.mono_ns):
+            draft.raise_level(NEWEST)
+            # What the level permits may stand in this very record: readers judge it first.
+            self._feature_level = NEWEST
 
     def _new_batch(self, position: LogPosition, clock: Reading) -> Batch:
         settings = self._settings
@@ -431,6 +442,7 @@ class Master:
         self._traces.read_back(record, offset, now.mono_ns)
         self.intake.topics.read_back()
         self._log_end = after.offset
+        self._feature_level = after.feature_level
         self._cleanup.commit_us = after.commit_us
         self.attempts.read_back(record, draft.decided_through)
         if draft.requests_taken:

@@ -69,12 +69,13 @@ class RecordDraft:
         self.grants: tuple[Grant, ...] = ()
         self.rows_filled = 0
         self.reset_us = 0
+        self.feature_level = 0
         self.closed = False
 
     @property
     def is_empty(self) -> bool:
         decided = self.decided_through or self.commits or self.refusals or self.repeats
-        return not (decided or self.attempts)
+        return not (decided or self.attempts or self.feature_level)
 
     @property
     def has_room_alone(self) -> bool:
@@ -109,6 +110,12 @@ class RecordDraft:
         if before_us > clock.wall_us or horizon_us > clock.id_horizon_us:
             self.reset_us = self._commit_us = clock.wall_us
         return before_us
+
+    # ------------------------------------------------------------ the feature level
+
+    def raise_level(self, level: int) -> None:
+        """Finalize the database up to that feature from this record on."""
+        self.feature_level = max(self.feature_level, level)
 
     # ------------------------------------------------------------ decisions
 

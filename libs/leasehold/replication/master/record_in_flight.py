@@ -59,6 +59,7 @@ class RecordInFlight:
             queue_topics=queue_topics,
             attempts=tuple(draft.attempts),
             barriers=tuple(draft.barriers),
+            feature_level=draft.feature_level,
         )
         data = self._codec.join_decisions(header, draft.packed_commits, draft.packed_refusals)
         self._digest = self._codec.digest(data)

@@ -208,6 +208,8 @@ class RequestDecider:
                 batch.refuse(message, request, no_room)
             elif request.reset_clock:
                 self._reset_clock(batch, message, request)
+            elif request.feature_level:
+                self._finalize(batch, message, request, now)
             elif request.barrier is not None:
                 self._pass_barrier(batch, message, request, request.barrier)
             elif request.sql is not None or request.control is not None or request.releases:
@@ -297,6 +299,19 @@ class RequestDecider:
         if not batch.draft.is_empty:
             raise Full  # its record begins with it
         batch.reset_clock(message, request, self._log_clock.reset())
+
+    def _finalize(self, batch: Batch, message: QueueRead, request: ChangeRequest, now: Now) -> None:
+        """Let a superuser finalize the database, where all who read the log read what it permits.
+        Raises Full."""
+        features = self._changes.features
+        try:
+            if not self._catalog.access.roles.is_superuser(self._actor_of(request)):
+                raise InsufficientPrivilege("must be superuser to finalize an upgrade")
+            features.check_finalizes(request.feature_level, now.mono_ns)
+        except Refused as error:
+            batch.refuse(message, request, error)
+            return
+        batch.finalize(message, request, features.level)
 
     # ------------------------------------------------------------ the first of a term
 

@@ -23,7 +23,7 @@ from leasehold.adapters.codec.record_shape import CLASS_BY_TAG, TAG_BY_CLASS
 from leasehold.adapters.codec.records import FORMAT, MessagePackCodec, restore_row_key, row_key
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.keys import IntKeys
-from leasehold.model.records.acks import Ack
+from leasehold.model.records.acks import Ack, NodeReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import Chunk
 from leasehold.model.records.log import (
@@ -133,6 +133,25 @@ def test_l10_what_masters_say_of_a_message_travels_where_they_say_something() ->
         assert CODEC.encode(told) == older
         assert CODEC.decode(older) == told
     assert CODEC.join_decisions(silent, [], []) == CODEC.encode(silent)
+
+
+def test_a_feature_level_takes_room_only_where_there_is_one() -> None:
+    """Until a database has one, records have the bytes that release 0.1.0 reads: whose processes
+    then are the ones beside this."""
+    plain = Decisions(4, b"inc", 7, b"digest", 101, (), (), {"requests": 1}, 0, ())
+    report = NodeReport("m1", "0.9", "enough", 1, 2, 3, 4, 5, 6)
+    position = LogPosition(5, 3)
+    for sent, fields in ((plain, 10), (report, 9), (position, 10)):
+        older = msgpack.packb((FORMAT, TAG_BY_CLASS[type(sent)], *sent[:fields]))
+        assert CODEC.encode(sent) == older
+        told = sent._replace(feature_level=9)
+        assert len(msgpack.unpackb(CODEC.encode(told))) == len(type(told)._fields) + 2
+        assert CODEC.encode(sent) != CODEC.encode(told)
+    leveled = plain._replace(feature_level=9)
+    assert CODEC.decode_log(CODEC.encode(leveled)) == leveled
+    assert CODEC.join_decisions(leveled, [], []) == CODEC.encode(leveled)
+    for each in (report, position):
+        assert CODEC.decode(CODEC.encode(each._replace(feature_level=9))).feature_level == 9
 
 
 def test_read_only_mappings_travel_as_maps() -> None:

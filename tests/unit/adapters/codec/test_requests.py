@@ -218,6 +218,17 @@ def test_the_clock() -> None:
         assert decode_request(content_type, data) == wanted
 
 
+def test_an_upgrade_that_is_finalized() -> None:
+    wanted = ChangeRequest(ID, on_conflict=OnConflict.FAIL, feature_level=9)
+    fields = {"id": ID_TEXT, "finalize": 9, "on_conflict": "fail"}
+    for content_type, data in (*both(fields), encode_request(wanted)):
+        assert decode_request(content_type, data) == wanted
+    for level in (0, 256, True, "9", None):
+        for content_type, data in both({**fields, "finalize": level}):
+            with pytest.raises(MalformedRequest, match="finalize"):
+                decode_request(content_type, data)
+
+
 def test_barriers() -> None:
     part = CheckSlice(4, (1, "a", None, b"x", 1.5), 100)
     for asked in (BarrierRequest(), BarrierRequest(-1), BarrierRequest(3, "r1", part)):

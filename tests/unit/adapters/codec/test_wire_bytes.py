@@ -15,7 +15,7 @@ from tests.support.codec.records import sample
 
 DIGESTS = {
     "Claim": "6ee9a802f0d0e3d5",
-    "Decisions": "8af16266c082151a",
+    "Decisions": "93126da7f0d7b1c8",
     "Barrier": "0363def4fbb06798",
     "Ack": "aa7bbf5411495059",
     "LeaseAck": "34fe4d308762fbee",
@@ -23,7 +23,7 @@ DIGESTS = {
     "HoldingReport": "47d87ea4d18cb19d",
     "AccessReport": "3567e0dbf68c3a91",
     "MergeReport": "c490211cb14ba25c",
-    "NodeReport": "96053cc923db8bd7",
+    "NodeReport": "d4f3470b787d3aed",
     "Result": "97cf180f95c99426",
     "Conflict": "30903a9910c4684f",
     "ResultBatch": "805ac6e2b8173e18",
@@ -40,7 +40,7 @@ DIGESTS = {
     "ChunksEnd": "d42da2d916430e81",
     "Findings": "507fed8a1f6f603d",
     "BackfillBorder": "709950ed87d2e054",
-    "LogPosition": "fb342d51fbed0009",
+    "LogPosition": "53acc7e4a2505993",
     "DescriptorWrite": "5af2b1eab4ff28c2",
     "JobWrite": "ceb472ec11d4a0d3",
     "MinVersion": "c550121030eb45d8",

@@ -17,6 +17,7 @@ from leasehold.adapters.http.copies import CopiesUnderWay
 from leasehold.adapters.http.snapshot_fetch import fetch_snapshot
 from leasehold.adapters.http.snapshot_server import (
     SnapshotServer,
+    copy_store,
 )
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
@@ -47,6 +48,15 @@ def test_a_fetched_store_is_the_same_store(
     copy.close()
     assert left_in(mine.parent) == {"node.db", "node.db.lock"}
     assert left_in(store.path.parent) == {"node.db", "node.db-wal", "node.db-shm", "node.db.lock"}
+
+
+def test_a_copy_says_the_layout_that_it_needs(store: SqliteStore, tmp_path: Path) -> None:
+    """Not the newest of this program: a node of release 0.1.0 takes what it can read, layout 2 at
+    most, and compares the numbers."""
+    assert copy_store(store.path, tmp_path / "without").layout == 2
+    store.begin()
+    store.commit(store.position()._replace(feature_level=9))
+    assert copy_store(store.path, tmp_path / "with").layout == 3
 
 
 def test_a_copy_is_of_one_commit_while_the_writer_goes_on(

@@ -14,11 +14,15 @@ from pathlib import Path
 import apsw
 import pytest
 
+from leasehold.adapters.sqlite import layout
 from leasehold.adapters.sqlite.layout import (
     LAYOUT_VERSION,
+    LEVEL,
+    LEVEL_LAYOUT,
     TIMES,
     history_name,
     sqlite_errors,
+    stored_layout,
 )
 from leasehold.adapters.sqlite.store import CACHE_MB, SqliteStore
 from leasehold.catalog.descriptor import Descriptor
@@ -137,6 +141,47 @@ def test_a_second_writer_is_refused_until_the_first_is_closed(store: SqliteStore
         SqliteStore(store.path)
     store.close()
     SqliteStore(store.path).close()
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_a_file_says_that_its_database_has_a_feature_level(tmp_path: Path, commits: bool) -> None:
+    """A program that knows of none is not to go on in its log; one that is rolled back says
+    nothing, and each later position says it again."""
+    path = tmp_path / "node.db"
+    store = SqliteStore(path, cache_mb=1)
+    for offset in (1, 2):
+        store.begin()
+        store.commit(LogPosition(offset))
+        assert stored_layout(path) < LEVEL_LAYOUT
+    store.begin()
+    store._tables.put_position(LogPosition(3, feature_level=9))
+    if not commits:
+        store.rollback()
+        assert stored_layout(path) < LEVEL_LAYOUT
+        store.begin()
+    store.commit(LogPosition(4, feature_level=9))
+    assert stored_layout(path) == LEVEL_LAYOUT
+    store.close()
+    store = SqliteStore(path, cache_mb=1)
+    assert store.position().feature_level == 9
+    store.close()
+
+
+def test_a_program_that_knows_no_level_reads_the_files_that_have_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As release 0.1.0 does: it goes back to a file without a level, and refuses one that has
+    one."""
+    paths = tmp_path / "without.db", tmp_path / "with.db"
+    for path, level in zip(paths, (0, 9), strict=True):
+        store = SqliteStore(path, cache_mb=1)
+        store.begin()
+        store.commit(LogPosition(1, feature_level=level))
+        store.close()
+    monkeypatch.setattr(layout, "LAYOUT_VERSION", LEVEL_LAYOUT - 1)
+    SqliteStore(paths[0], cache_mb=1).close()
+    with pytest.raises(ConfigurationError, match=r"has layout 3, .* start a newer program"):
+        SqliteStore(paths[1], cache_mb=1)
 
 
 def test_a_newer_layout_and_a_foreign_file_are_refused(tmp_path: Path) -> None:
@@ -469,12 +514,12 @@ def test_the_index_by_decision_goes_when_it_is_no_longer_needed(tmp_path: Path) 
 
 
 def test_a_store_of_an_earlier_program_says_nothing_of_the_logs_time(tmp_path: Path) -> None:
-    """Its position lacks three columns; a reader comes along with it, the writer adds them."""
+    """Its position lacks four columns; a reader comes along with it, the writer adds them."""
     path = tmp_path / "node.db"
     store = SqliteStore(path, cache_mb=1)
     store.begin()
     store.commit(LogPosition(7, lsn=5, commit_us=9, decided_through={"requests": 3}))
-    for column in TIMES:
+    for column in (*TIMES, LEVEL):
         store._connection.execute(f"ALTER TABLE position DROP COLUMN {column}")
     expected = LogPosition(7, lsn=5, commit_us=9, decided_through={"requests": 3})
     with store.open_snapshot() as snapshot:
@@ -550,7 +595,7 @@ def test_a_store_of_an_earlier_release_knows_no_topics_of_the_queues(tmp_path: P
     put_position(store, LogPosition(9, lsn=4, decided_through={"requests": 7}))
     store.close()
     connection = apsw.Connection(str(path))
-    for column in ("lane_topics", *TIMES):
+    for column in ("lane_topics", *TIMES, LEVEL):
         connection.execute(f"ALTER TABLE position DROP COLUMN {column}")
     connection.close()
     before = LogPosition(9, lsn=4, decided_through={"requests": 7})

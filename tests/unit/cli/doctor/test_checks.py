@@ -26,6 +26,7 @@ from leasehold.cli.doctor.finding import (
     fail,
     warn,
 )
+from leasehold.model.features import NEWEST
 from leasehold.model.process_rights import KIND_NAMED
 from leasehold.model.records.acks import AccessReport
 from leasehold.model.records.jobs import ChangefeedReport, SparkReport
@@ -316,6 +317,11 @@ CASES = (
         "a node of an earlier release",
         with_events(reports={"m1": node_report("m1")}),
         *("versions", WARN, "r1 did not say", "upgrade"),
+    ),
+    Case(
+        "an upgrade that is not finalized",
+        with_events(reports={n: node_report(n, feature_level=NEWEST - 1) for n in ("m1", "r1")}),
+        *("versions", WARN, "the upgrade to release 1.0 is not finalized", "upgrade"),
     ),
     Case(
         "a command of another release",

@@ -1,0 +1,160 @@
+"""What a person is shown of an upgrade, and asked before it is finalized."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from leasehold.admin.upgrade_report import upgrade_report
+from leasehold.admin.view import ClusterView
+from leasehold.cli import upgrade
+from leasehold.cli.output import Output
+from leasehold.model.errors import ConfigurationError
+from leasehold.model.features import NEWEST, WITHOUT_LEVEL, Feature, incarnation_of
+from leasehold.model.ids import INCARNATION_BYTES
+from leasehold.model.records.acks import NodeReport
+from leasehold.model.records.requests import ChangeRequest, Outcome
+from tests.support.admin.view_events import NOW, SECOND, ack, log, seen
+
+RANDOM = bytes(INCARNATION_BYTES)
+OLDER = RANDOM + bytes((WITHOUT_LEVEL,))
+NEW = incarnation_of(RANDOM)
+
+
+def node(name: str, incarnation: bytes, role: str = "replicant", **more: Any) -> Any:
+    return ack(name, role, **more)._replace(incarnation=incarnation)
+
+
+def report(name: str, release: str, level: int = 0) -> NodeReport:
+    return NodeReport(name, release, "enough", 1, 2, 3, 4, 5, NOW, level)
+
+
+def view_of(*, older: bool, level: int = 0) -> ClusterView:
+    return seen(
+        log(7),
+        node("m1", NEW, "master"),
+        node("r1", OLDER if older else NEW),
+        node("changefeed", incarnation_of(b""), "changefeed"),
+        report("m1", "0.2.0", level),
+        report("r1", "0.1.0" if older else "0.2.0", level),
+    )
+
+
+class Answering:
+    """A database that answers requests as a master would."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self.view = view
+        self.asked: list[ChangeRequest] = []
+
+    @contextmanager
+    def looking(self, settings: object, output: object) -> Iterator[Any]:
+        yield None, self.view
+
+    def __call__(self, settings: object) -> Answering:
+        return self
+
+    def __enter__(self) -> Answering:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def submit(self, request: ChangeRequest) -> Answering:
+        self.asked.append(request)
+        return self
+
+    def result(self, timeout_s: float) -> Outcome:
+        was = upgrade_report(self.view, NOW)["level"]
+        answer = {"level": NEWEST, "was": was, "finalized": was < NEWEST}
+        return Outcome(1, 41, 0, NOW, True, answer=answer)
+
+
+def run(
+    view: ClusterView, *arguments: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, list[ChangeRequest]]:
+    made = Answering(view)
+    monkeypatch.setattr(upgrade, "looking", made.looking)
+    monkeypatch.setattr(upgrade, "ChangeProducer", made)
+    monkeypatch.setattr(upgrade, "unix_us", lambda: NOW)
+    parser = argparse.ArgumentParser()
+    upgrade.register(parser.add_subparsers())
+    args = parser.parse_args(["upgrade", *arguments])
+    return args.run(args, None, Output(as_json=args.json)), made.asked
+
+
+def test_it_shows_who_reads_what_and_who_holds_it_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, asked = run(view_of(older=True), monkeypatch=monkeypatch)
+    told = capsys.readouterr().out
+    assert (code, asked) == (1, [])
+    for words in ("0.1.0", "feature level: none", "upgrade r1 next"):
+        assert words in told
+    assert f"finalizing enables {Feature.FEATURE_LEVEL.value}, feature level: the feature" in told
+    code, _ = run(view_of(older=False), "status", monkeypatch=monkeypatch)
+    assert (code, "leasehold upgrade finalize ends" in capsys.readouterr().out) == (1, True)
+    code, _ = run(view_of(older=False, level=NEWEST), monkeypatch=monkeypatch)
+    assert (code, "nothing is to be done" in capsys.readouterr().out) == (0, True)
+
+
+def test_one_of_before_is_named_and_nothing_is_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, asked = run(view_of(older=True), "finalize", "--yes", monkeypatch=monkeypatch)
+    assert (code, asked) == (1, [])
+    assert "nothing was done: r1 would stop" in capsys.readouterr().err
+    code, asked = run(view_of(older=True), "finalize", "--json", monkeypatch=monkeypatch)
+    assert json.loads(capsys.readouterr().out)["code"] == "55000"
+    assert (code, asked) == (1, [])
+
+
+def test_it_is_asked_for_once_agreed_to(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view = view_of(older=False)
+    with pytest.raises(ConfigurationError, match="nobody can be asked here"):
+        run(view, "finalize", monkeypatch=monkeypatch)
+    for answer, wanted in (("n", 1), ("y", 0)):
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+        monkeypatch.setattr(upgrade, "_is_agreed", lambda *_, said=answer: said == "y")
+        code, asked = run(view, "finalize", monkeypatch=monkeypatch)
+        assert (code, len(asked)) == (wanted, 1 - wanted)
+    monkeypatch.undo()
+    code, asked = run(view, "finalize", "--yes", monkeypatch=monkeypatch)
+    assert (code, asked[0].feature_level) == (0, NEWEST)
+    assert f"finalized at feature level {NEWEST} from LSN 41 on; it had none" in (
+        capsys.readouterr().out
+    )
+
+
+def test_once_it_is_finalized_it_need_not_be_agreed_to(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view = view_of(older=False, level=NEWEST)
+    code, asked = run(view, "finalize", monkeypatch=monkeypatch)
+    assert (code, len(asked)) == (0, 1)
+    assert "already: nothing was changed" in capsys.readouterr().out
+
+
+def test_what_a_later_release_has_finalized_stays_so() -> None:
+    """A command of this one asks for no less."""
+    view = seen(log(7), node("m1", NEW, "master"), report("m1", "0.9.0", NEWEST + 2))
+    told = upgrade_report(view, NOW)
+    assert (told["level"], told["finalizes"]) == (NEWEST + 2, NEWEST + 2)
+    assert told["waits"] == [f"feature {NEWEST + 1}", f"feature {NEWEST + 2}"]
+
+
+def test_who_is_silent_holds_nobody_up() -> None:
+    """One that has ended and not said so; the master counts it for some seconds more."""
+    gone = node("r1", OLDER, sent_us=NOW - 9 * SECOND)
+    feed = node("changefeed", b"", "changefeed", sent_us=NOW - 99 * SECOND)
+    told = upgrade_report(seen(log(7), node("m1", NEW, "master"), gone, feed), NOW)
+    assert (told["blockers"], [each["process"] for each in told["processes"]]) == ([], ["m1"])
+    feed = node("changefeed", b"", "changefeed")
+    told = upgrade_report(seen(log(7), node("m1", NEW, "master"), feed), NOW)
+    assert told["blockers"] == ["changefeed"]
