@@ -149,7 +149,7 @@ def test_what_anybody_publishes_through_redis_ends_nobody(
             add_one(producer)
     client = superuser_of_redis(cluster)
     try:
-        channels = client.pubsub_channels()
+        channels = client.pubsub_channels(f"leasehold:{{{settings.cluster.database}}}:*")
         assert channels, "nobody listens"
         for channel in channels:
             for value in GARBAGE:

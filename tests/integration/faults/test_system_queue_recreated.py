@@ -20,9 +20,9 @@ from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.system_cluster import (
+    Beside,
     assert_consistent,
     logged,
-    running,
     settings_of,
     until,
 )
@@ -35,9 +35,9 @@ KAFKA_ALONE = {"LEASEHOLD_FAST_REQUESTS": "off"}
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
     environ = {**os.environ, **KAFKA_ALONE}
-    with running(tmp_path_factory.mktemp("lane"), SERVICES, environ) as made:
+    with beside.running("lane", SERVICES, environ) as made:
         made_counters(settings_of(made, "setup"), (ALONE,))
         yield made
 

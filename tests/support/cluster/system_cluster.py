@@ -52,8 +52,8 @@ def running(
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The Kafka and the Redis of `servers`, for who ends or pauses neither of the two: they need
-    not be started once more."""
+    """The Kafka and the Redis of `servers`, for who ends, pauses or sets up neither of the two: they
+    need not be started once more."""
 
     servers: LocalCluster
     folders: pytest.TempPathFactory
