@@ -31,24 +31,19 @@ from tests.support.worker_groups import find_group
 
 LONGEST: Final = (
     "changes",
+    "test_documents",
+    "masters",
+    "replicants",
+    "fast",
+    "driver",
+    "test_secure_cluster",
     "test_system_outages",
     "test_system_log_made_anew",
     "test_pgbench",
-    "test_documents",
-    "test_system_fast_log",
-    "test_secure_cluster",
-    "test_system_handover",
-    "test_spark_backfill",
-    "test_system_takeover",
-    "test_system_fast_requests",
     "test_system_import",
     "test_system_random",
     "test_system_full_disk",
     "test_system_disk_reserve",
-    "test_system_queue_recreated",
-    "test_system_poison",
-    "test_spark_validation",
-    "test_spark_retry",
     "test_changefeed",
     "test_system_fast_guarded",
     "test_compiled",
@@ -76,9 +71,7 @@ def _turn(item: pytest.Item) -> int:
 
 
 @pytest.fixture(scope="session")
-def servers(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[LocalCluster]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A cluster without services of its own; servers in it are started when first asked for."""
     folder = folder_of_run(tmp_path_factory, os.environ.get("PYTEST_XDIST_WORKER"))
     with SharedServers(folder) as cluster:

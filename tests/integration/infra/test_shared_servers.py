@@ -26,30 +26,38 @@ with SharedServers(Path(sys.argv[1])) as servers:
     servers.start_redis()
     print(servers.processes.find("redis").identity.pid, flush=True)
     sys.stdin.readline()
+del servers
 """
 
 
 class User:
     """A process that uses the servers of a folder until it leaves or is killed."""
 
-    def __init__(self, folder: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", USER, str(folder)],
-            cwd=ROOT,
-            env={"PYTHONPATH": f"{ROOT}:{ROOT / 'libs'}", "PATH": "/usr/bin:/bin"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, folder: Path, complaints: Path) -> None:
+        self.complaints = complaints
+        self.pid: int | None = None
+        # Not a pipe, which its watchdog would hold open.
+        with complaints.open("wb") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-W", "error", "-c", USER, str(folder)],
+                cwd=ROOT,
+                env={"PYTHONPATH": f"{ROOT}:{ROOT / 'libs'}", "PATH": "/usr/bin:/bin"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+            )
 
     def redis(self) -> int:
         """Return the pid of the Redis that it has found or started."""
-        assert self.process.stdout is not None
-        return int(self.process.stdout.readline())
+        if self.pid is None:
+            assert self.process.stdout is not None
+            self.pid = int(self.process.stdout.readline())
+        return self.pid
 
     def leave(self) -> None:
         self.process.communicate("\n", DEADLINE_S)
-        assert self.process.returncode == 0
+        assert (self.process.returncode, self.complaints.read_text()) == (0, "")
 
     def kill(self) -> None:
         self.process.kill()
@@ -63,10 +71,13 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def users(folder: Path) -> Iterator[list[User]]:
+    """Three; the first one has started Redis."""
+    made: list[User] = []
     with ExitStack() as started:
-        made = [User(folder) for _ in range(3)]
-        for user in made:
-            started.callback(user.kill)
+        for number in range(3):
+            made.append(User(folder, folder.with_name(f"complaints-{number}")))
+            started.callback(made[-1].kill)
+            made[0].redis()
         yield made
 
 

@@ -81,7 +81,7 @@ class SharedServers(LocalCluster):
             try:
                 fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                pass  # others go on
+                self.processes.leave_running()  # others go on
             else:
                 self.stop_all()
         self._watchdog.terminate()  # it would wait for the others
@@ -113,5 +113,8 @@ def _ports_in(folder: Path) -> Ports:
     path = folder / PORTS
     if not path.exists():
         path.write_text(json.dumps(asdict(Ports.free())))
-    told: dict[str, Any] = json.loads(path.read_text())
-    return Ports(**{name: tuple(p) if isinstance(p, list) else p for name, p in told.items()})
+    told = json.loads(path.read_text())
+    ports: dict[str, Any] = {
+        name: tuple(port) if isinstance(port, list) else port for name, port in told.items()
+    }
+    return Ports(**ports)

@@ -32,6 +32,7 @@ from tests.support.cluster.secure_suite import secrets_of, tested_mode
 SOON_S: Final = 90.0
 """Deadline of what is awaited. Generous: nothing is measured here, and machines are shared."""
 LOOK_AGAIN_S: Final = 0.02
+LOOK_AGAIN_S_MAX: Final = 0.2
 SPARK: Final = "spark"
 TOLD: Final = "the log is told by the master from offset"
 READ: Final = "the log is read from Kafka from offset"
@@ -52,8 +53,8 @@ def running(
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The Kafka and the Redis of `servers`, for who ends, pauses or sets up neither of the two: they
-    need not be started once more."""
+    """The Kafka and the Redis of `servers`, for who ends, pauses or sets up neither of the two:
+    they need not be started once more."""
 
     servers: LocalCluster
     folders: pytest.TempPathFactory
@@ -103,12 +104,14 @@ def until(
     met: Callable[[], bool], what: str, seconds: float = SOON_S, seen: Callable[[], str] = str
 ) -> None:
     """Wait until `met`, for what happens in another process and can only be looked at. `seen`: what
-    to tell beside it where that does not happen."""
-    give_up_ns = boottime_ns() + int(seconds * 1e9)
+    to tell beside it where that does not happen. It is looked at ever more seldom: to look takes
+    the processors from what is waited for."""
+    begun_ns = boottime_ns()
     pause = threading.Event()
     while not met():
-        assert boottime_ns() < give_up_ns, f"waited {seconds:g} s for: {what}\n{seen()}"
-        pause.wait(LOOK_AGAIN_S)
+        waited_s = (boottime_ns() - begun_ns) / 1e9
+        assert waited_s < seconds, f"waited {seconds:g} s for: {what}\n{seen()}"
+        pause.wait(min(max(LOOK_AGAIN_S, waited_s / 10), LOOK_AGAIN_S_MAX))
 
 
 def seen(watch: ClusterWatch, wanted: Callable[[ClusterView], bool], what: str) -> ClusterView:
