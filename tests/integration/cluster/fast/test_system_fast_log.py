@@ -41,6 +41,7 @@ from tests.support.cluster.system_cluster import (
 from tests.support.cluster.system_load import Load, add_one
 
 KEYS = LOG_KEYS
+WIRE_PACE_S = 0.005
 CODEC = MessagePackCodec()
 
 
@@ -179,7 +180,7 @@ class WireLoad:
         try:
             with psycopg.connect(**self._where, autocommit=True) as client:
                 (before,) = client.execute(f"SELECT n FROM t WHERE id = {WIRE}").fetchone() or (0,)
-                while not self._stop.is_set():
+                while not self._stop.wait(WIRE_PACE_S):
                     begun = time.monotonic()
                     sql = f"UPDATE t SET n = n + 1 WHERE id = {WIRE} RETURNING n"
                     found = client.execute(sql).fetchone()

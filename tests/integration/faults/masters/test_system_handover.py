@@ -32,7 +32,7 @@ from tests.support.cluster.system_cluster import (
     seen,
     settings_of,
 )
-from tests.support.cluster.system_load import Load
+from tests.support.cluster.system_load import OFTEN_S, Load
 
 KEYS = HANDOVER_KEYS
 HANDED_OVER = "its predecessor has handed its term over"
@@ -65,7 +65,7 @@ class SqlWriter:
     def _run(self) -> None:
         try:
             with psycopg.connect(self._dsn, autocommit=True) as client:
-                while not self._stop.wait(0.005):
+                while not self._stop.wait(OFTEN_S):
                     begun = time.monotonic()
                     client.execute("UPDATE t SET n = n + 1 WHERE id = %s", (BY_SQL,))
                     self.waits.append(time.monotonic() - begun)
