@@ -29,7 +29,8 @@ UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(ISOLATIO
 IN_PROCESS := $(MATRIX) $(SIMULATION) $(MODELS) $(ISOLATION) $(UNIT)
 # `make test` leaves out what is marked long, each with its reason; `make test-all` runs it, too.
 MARKS ?= -m "not long"
-PYTEST = $(PYTHON) -m pytest $(MARKS)
+# Without what this make tells those below it: tests run make, too.
+PYTEST = env -u MAKEFLAGS -u MAKELEVEL $(PYTHON) -m pytest $(MARKS)
 WORKERS ?= 2
 # Some unit tests wait for a moment: one more than the cores keeps these busy. Files in order, since
 # the long ones come first; xdist would keep those with few tests for the end.
@@ -41,7 +42,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test in-process test-all feed-tools check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
+.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,11 +56,14 @@ tools: # the same for what starts no service: nothing is compiled
 demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes; SECURE=1)
 	@$(PYTHON) -m infra.demo $(if $(SECURE),--secure)
 
-# What is compiled takes one processor for a minute or two, and so do the types.
+# Compiling takes one processor for a minute or two, and only integration needs what comes of it.
 test: tools ## everything: lint, types, models, isolation, unit, simulation, matrix, integration; stops at the first failure
-	@$(MAKE) -j2 setup check
-	@$(MAKE) in-process
+	@$(MAKE) -j2 setup checked-in-process
 	@$(MAKE) integration
+
+checked-in-process: # what starts no service, one after the other
+	@$(MAKE) check
+	@$(MAKE) in-process
 
 # What of the unit tests takes longest: whole databases, tutorials, processes.
 SLOWER := tests/unit/sql_session tests/unit/sql/queries tests/unit/documents tests/unit/infra

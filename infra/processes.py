@@ -188,6 +188,13 @@ class Processes:
             child.poll()  # someone else may have ended it
         return ended + [f"pid {stray.pid}" for stray in strays]
 
+    def leave_running(self) -> None:
+        """Let what was started here outlive this process: somebody else ends it, by the records."""
+        for child in self._children.values():
+            # Python warns of a process that nobody has waited for, and nobody here will.
+            child.returncode = 0
+        self._children.clear()
+
     def tail(self, name: str, lines: int = 30) -> str:
         """The last lines that `name` logged since its newest start."""
         path = self.logs / f"{name}.log"

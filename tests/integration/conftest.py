@@ -1,11 +1,13 @@
-"""Real servers for the tests of this folder: one Kafka and one Redis per test session.
+"""Real servers for the tests of this folder: one Kafka and one Redis per run, which the workers of
+pytest-xdist share.
 
-They stand on free ports and in a temporary folder, so that two sessions can run side by side, and
-end with the session even if it is killed (LocalCluster's watchdog).
+They stand on free ports and in a temporary folder, so that two runs can go side by side, and end
+with the run even if it is killed (`support/cluster/shared_servers.py`).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Final
@@ -13,7 +15,6 @@ from typing import Final
 import pytest
 
 from infra.local_cluster import LocalCluster
-from infra.ports import Ports
 from leasehold import ChangeProducer, Replica, open_replica
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.redis import connection
@@ -22,31 +23,27 @@ from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import KafkaSettings, RedisSettings
 from tests.support.cluster.redis_server import RedisServer, redis_in
-from tests.support.cluster.secure_suite import secrets_of, settings_of_superuser
+from tests.support.cluster.secure_suite import settings_of_superuser
+from tests.support.cluster.shared_servers import SharedServers, folder_of_run
 from tests.support.cluster.system_cluster import Beside, a_database, settings_of
 from tests.support.cluster.system_load import STEADY_S, Load
 from tests.support.worker_groups import find_group
 
 LONGEST: Final = (
     "changes",
+    "test_documents",
+    "masters",
+    "replicants",
+    "fast",
+    "driver",
+    "test_secure_cluster",
     "test_system_outages",
     "test_system_log_made_anew",
     "test_pgbench",
-    "test_documents",
-    "test_system_fast_log",
-    "test_secure_cluster",
-    "test_system_handover",
-    "test_spark_backfill",
-    "test_system_takeover",
-    "test_system_fast_requests",
     "test_system_import",
     "test_system_random",
     "test_system_full_disk",
     "test_system_disk_reserve",
-    "test_system_queue_recreated",
-    "test_system_poison",
-    "test_spark_validation",
-    "test_spark_retry",
     "test_changefeed",
     "test_system_fast_guarded",
     "test_compiled",
@@ -76,10 +73,8 @@ def _turn(item: pytest.Item) -> int:
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A cluster without services of its own; servers in it are started when first asked for."""
-    folder = tmp_path_factory.mktemp("servers")
-    ports = Ports.free()
-    secure = secrets_of(folder, ports)
-    with LocalCluster(folder, ports, services=(), secure=secure) as cluster:
+    folder = folder_of_run(tmp_path_factory, os.environ.get("PYTEST_XDIST_WORKER"))
+    with SharedServers(folder) as cluster:
         yield cluster
 
 
@@ -98,8 +93,8 @@ def kafka(servers: LocalCluster) -> KafkaSettings:
 
 @pytest.fixture(scope="session")
 def redis_settings(servers: LocalCluster) -> RedisSettings:
-    """An empty Redis, as who may do everything there. Tests share it: use keys of a database of
-    your own."""
+    """A Redis, as who may do everything there. All tests share it: use keys of a database of your
+    own."""
     servers.start_redis()
     return settings_of_superuser(servers)
 

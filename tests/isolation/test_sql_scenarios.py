@@ -1,6 +1,6 @@
 """Scenarios 23 to 29 in SQL sessions: what becomes of a COMMIT whose request is repeated, whose
 master changes, or beside which there is rubbish on the topic. Each by its name; on real processes:
-`tests/integration/cluster/test_system_writes.py`, `test_system_takeover.py`."""
+`tests/integration/cluster/replicants/test_system_writes.py`, `test_system_takeover.py`."""
 
 from __future__ import annotations
 

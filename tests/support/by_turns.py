@@ -35,6 +35,13 @@ def by_turns(cases: Iterable[CaseT], name_of: Callable[[CaseT], str] = str) -> l
     return rows_by_turns(((case,) for case in cases), lambda row: name_of(row[0]))
 
 
+def seeds_by_turns(first: int, count: int) -> list[Any]:
+    """Return `count` seeds from `first` on as parameters of a test that takes several in a row: of
+    each turn every third one."""
+    parts = [range(first + part, first + count, TURNS) for part in range(min(TURNS, count))]
+    return by_turns(parts, lambda seeds: f"seeds {seeds.start} to {seeds[-1]}")
+
+
 def rows_by_turns(
     rows: Iterable[tuple[Any, ...]], name_of: Callable[[Any], str | None] = lambda _: None
 ) -> list[Any]:

@@ -1,32 +1,68 @@
 """Goal: whoever does what the README says, or a page that needs servers, sees what it shows.
 
-Method: each document has a database of its own on real Kafka and Redis; its blocks are run in
-their order, as a reader would run them. Spark runs for those that change rows which are there: a
-page that is not among them and needs it would wait for its job until the command's time is over.
+Method: a document's blocks are run in their order on real Kafka and Redis, as a reader would run
+them. Spark runs for those that change rows which are there: a page that is not among them and
+needs it would wait for its job until the command's time is over. A page that shows numbers of an
+empty database has one of its own; all others have that of the README, each with none of the tables
+of those before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.cluster.system_cluster import Beside
+from infra.local_cluster import LocalCluster
+from leasehold import ChangeProducer
+from leasehold.admin.watch import ClusterWatch
+from tests.support.cluster.system_cluster import Beside, settings_of
 from tests.support.documents.blocks import needs_cluster
 from tests.support.documents.document_run import ROOT, run_document
 
 NODES = ("m1", "r1", "changefeed")
-BACKFILLED = {"README.md"}
-DOCUMENTS = [
-    path
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    if needs_cluster(path)
-]
+FIRST = ROOT / "README.md"
+NUMBERED = ("follow-versions.md",)
+FOUND = [path for path in sorted((ROOT / "docs").rglob("*.md")) if needs_cluster(path)]
+SHARING = [FIRST, *(path for path in FOUND if path.name not in NUMBERED)]
+ALONE = [path for path in FOUND if path.name in NUMBERED]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
-def test_a_document_shows_what_happens(beside: Beside, document: Path, tmp_path: Path) -> None:
-    names = (*NODES, "spark") if document.name in BACKFILLED else NODES
-    with beside.running(document.stem, names) as cluster:
-        environ = {**cluster.env("reader"), "LEASEHOLD_SQL_PORT": str(cluster.ports.sql[0])}
-        assert run_document(document, tmp_path, environ)
+@pytest.fixture(scope="module")
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
+    with beside.running("documents", (*NODES, "spark")) as made:
+        yield made
+
+
+def run(document: Path, cluster: LocalCluster, folder: Path) -> int:
+    environ = {**cluster.env("reader"), "LEASEHOLD_SQL_PORT": str(cluster.ports.sql[0])}
+    return run_document(document, folder, environ)
+
+
+def drop_tables(cluster: LocalCluster) -> None:
+    settings = settings_of(cluster, "setup")
+    with ClusterWatch(settings) as watch:
+        watch.first_look(30)
+        names = [table.descriptor.name for table in watch.view.tables.values()]
+    with ChangeProducer(settings) as producer:
+        for name in names:
+            assert producer.submit({"sql": f"DROP TABLE {name}"}).result(90).lsn
+
+
+@pytest.mark.parametrize("document", SHARING, ids=lambda path: path.stem)
+def test_a_document_shows_what_happens(
+    cluster: LocalCluster, document: Path, tmp_path: Path
+) -> None:
+    try:
+        assert run(document, cluster, tmp_path)
+    finally:
+        drop_tables(cluster)
+
+
+@pytest.mark.parametrize("document", ALONE, ids=lambda path: path.stem)
+def test_one_with_numbers_does_on_an_empty_database(
+    beside: Beside, document: Path, tmp_path: Path
+) -> None:
+    with beside.running(document.stem, NODES) as cluster:
+        assert run(document, cluster, tmp_path)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from infra.local_cluster import LocalCluster
-from tests.integration.cluster.test_system_sql import environment, psql
+from tests.integration.cluster.replicants.test_system_sql import environment, psql
 from tests.models.summary import Tell
 from tests.support.cluster.system_cluster import SPARK, Beside
 

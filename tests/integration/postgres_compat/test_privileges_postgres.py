@@ -28,12 +28,14 @@ from leasehold.catalog.privileges import (
 )
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, PUBLIC, Role, Roles
 from leasehold.model.errors import Refused
+from tests.support.by_turns import by_turns
 from tests.support.postgres.postgres_server import postgres_server
 
 pytestmark = pytest.mark.integration
 
 SEED: Final = int(os.environ.get("SEED") or SystemRandom().getrandbits(32))
 STEPS: Final = int(os.environ.get("STEPS", "600"))
+ROUNDS: Final = 3
 NAMES: Final = ("postgres", "r1", "r2", "r3", "r4", "r5", "Ünlike")
 IDS: Final = (BOOTSTRAP_ROLE, 101, 102, 103, 104, 105, 106)
 WORDS: Final = {
@@ -181,7 +183,7 @@ def server() -> Iterator[int]:
         yield port
 
 
-@pytest.mark.parametrize("round_", range(4))
+@pytest.mark.parametrize("round_", by_turns(range(ROUNDS)))
 def test_grants_and_revokes_leave_what_postgresql_leaves(server: int, round_: int) -> None:
     chance = Random(f"{SEED}/{round_}")
     print(f"seed {SEED}")
@@ -190,7 +192,7 @@ def test_grants_and_revokes_leave_what_postgresql_leaves(server: int, round_: in
         first.execute(f"create database d{round_}")
     with psycopg.connect(f"{address}d{round_}", autocommit=True) as connection:
         both = Both(connection, chance)
-        for _ in range(STEPS // 4):
+        for _ in range(STEPS // ROUNDS):
             kind = chance.random()
             if kind < 0.2:
                 both.change_membership()

@@ -12,8 +12,9 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
+from leasehold.cli.main import parser
+from leasehold.cli.output import Output
 from leasehold.model.records.requests import Outcome, Queue
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.secure_suite import secrets_of, tested_mode
@@ -32,6 +35,7 @@ from tests.support.cluster.secure_suite import secrets_of, tested_mode
 SOON_S: Final = 90.0
 """Deadline of what is awaited. Generous: nothing is measured here, and machines are shared."""
 LOOK_AGAIN_S: Final = 0.02
+LOOK_AGAIN_S_MAX: Final = 0.2
 SPARK: Final = "spark"
 TOLD: Final = "the log is told by the master from offset"
 READ: Final = "the log is read from Kafka from offset"
@@ -52,8 +56,8 @@ def running(
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The Kafka and the Redis of `servers`, for who ends or pauses neither of the two: they need
-    not be started once more."""
+    """The Kafka and the Redis of `servers`, for who ends, pauses or sets up neither of the two:
+    they need not be started once more."""
 
     servers: LocalCluster
     folders: pytest.TempPathFactory
@@ -103,12 +107,14 @@ def until(
     met: Callable[[], bool], what: str, seconds: float = SOON_S, seen: Callable[[], str] = str
 ) -> None:
     """Wait until `met`, for what happens in another process and can only be looked at. `seen`: what
-    to tell beside it where that does not happen."""
-    give_up_ns = boottime_ns() + int(seconds * 1e9)
+    to tell beside it where that does not happen. It is looked at ever more seldom: to look takes
+    the processors from what is waited for."""
+    begun_ns = boottime_ns()
     pause = threading.Event()
     while not met():
-        assert boottime_ns() < give_up_ns, f"waited {seconds:g} s for: {what}\n{seen()}"
-        pause.wait(LOOK_AGAIN_S)
+        waited_s = (boottime_ns() - begun_ns) / 1e9
+        assert waited_s < seconds, f"waited {seconds:g} s for: {what}\n{seen()}"
+        pause.wait(min(max(LOOK_AGAIN_S, waited_s / 10), LOOK_AGAIN_S_MAX))
 
 
 def seen(watch: ClusterWatch, wanted: Callable[[ClusterView], bool], what: str) -> ClusterView:
@@ -192,10 +198,19 @@ def command(cluster: LocalCluster, *arguments: str) -> Said:
     return Said(done.returncode, done.stdout, done.stderr)
 
 
+def check(cluster: LocalCluster) -> Said:
+    """Run `leasehold check --json` in this process: to start another one takes as long again."""
+    arguments = parser("check").parse_args(["check", "--json"])
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = arguments.run(arguments, settings_of(cluster, "command"), Output(as_json=True))
+    return Said(int(code), out.getvalue(), err.getvalue())
+
+
 def assert_consistent(cluster: LocalCluster, nodes: Sequence[str]) -> None:
     """`leasehold check`: every node, at one log position, has all seven conditions of d ⊨ S and
     the same checksums (L6)."""
-    said = command(cluster, "check", "--json")
+    said = check(cluster)
     assert said.code == 0, (said.out, said.err)
     told = said.json
     assert told["troubles"] == []

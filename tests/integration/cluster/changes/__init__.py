@@ -6,5 +6,7 @@ A package, since pytest ends what is of package scope with the last test below a
 from typing import Final
 
 NODES: Final = ("m1", "m2", "r1", "r2")
+REQUEST_KEY: Final = "a-master-key-of-more-than-enough-characters"
+"""By which all sign. In secure mode it is another one, which nobody here knows."""
 RETRY_ATTEMPTS: Final = 3
 """Of Spark, before a request becomes a dead letter."""

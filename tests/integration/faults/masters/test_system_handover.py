@@ -17,8 +17,8 @@ from infra.local_cluster import LocalCluster
 from leasehold import Replica, open_replica
 from leasehold.admin.watch import ClusterWatch
 from leasehold.settings.client import ClientSettings
-from tests.integration.faults.test_system_takeover import (
-    MASTERS,
+from tests.integration.faults.masters import BY_SQL, HANDOVER_KEYS, MASTERS, NODES, SERVICES
+from tests.integration.faults.masters.test_system_takeover import (
     await_master,
     await_standby,
     master_of,
@@ -26,27 +26,16 @@ from tests.integration.faults.test_system_takeover import (
 )
 from tests.support.cluster.secure_suite import dsn_of
 from tests.support.cluster.system_cluster import (
-    Beside,
     assert_consistent,
     await_coherent,
     logged,
     seen,
     settings_of,
 )
-from tests.support.cluster.system_load import Load, made_counters
+from tests.support.cluster.system_load import OFTEN_S, Load
 
-NODES = (*MASTERS, "r1", "r2")
-KEYS = range(6)
+KEYS = HANDOVER_KEYS
 HANDED_OVER = "its predecessor has handed its term over"
-BY_SQL = 50
-"""The row that is written by SQL alone."""
-
-
-@pytest.fixture(scope="module")
-def cluster(beside: Beside) -> Iterator[LocalCluster]:
-    with beside.running("handover", (*NODES, "changefeed")) as made:
-        made_counters(settings_of(made, "setup"), (*KEYS, BY_SQL))
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +65,7 @@ class SqlWriter:
     def _run(self) -> None:
         try:
             with psycopg.connect(self._dsn, autocommit=True) as client:
-                while not self._stop.wait(0.005):
+                while not self._stop.wait(OFTEN_S):
                     begun = time.monotonic()
                     client.execute("UPDATE t SET n = n + 1 WHERE id = %s", (BY_SQL,))
                     self.waits.append(time.monotonic() - begun)
@@ -147,5 +136,5 @@ def test_a_master_without_a_standby_ends_and_the_next_one_goes_on(
 
 
 def test_no_process_has_met_an_error_of_its_own(cluster: LocalCluster) -> None:
-    for name in (*NODES, "changefeed"):
+    for name in SERVICES:
         assert "Traceback" not in logged(cluster, name)

@@ -20,9 +20,9 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records.log import LogPosition
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.settings.client import ClientSettings
+from tests.integration.faults.masters import MASTERS, NODES, SERVICES
 from tests.support.cluster.secure_suite import dsn_of
 from tests.support.cluster.system_cluster import (
-    Beside,
     assert_consistent,
     command,
     logged,
@@ -30,18 +30,9 @@ from tests.support.cluster.system_cluster import (
     settings_of,
     until,
 )
-from tests.support.cluster.system_load import Load, made_counters
+from tests.support.cluster.system_load import Load
 
-MASTERS = ("m1", "m2")
-NODES = (*MASTERS, "r1")
 KEYS = range(6)
-
-
-@pytest.fixture(scope="module")
-def cluster(beside: Beside) -> Iterator[LocalCluster]:
-    with beside.running("takeover", (*NODES, "changefeed")) as made:
-        made_counters(settings_of(made, "setup"), ())
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -250,5 +241,5 @@ def test_l1_l2_l9_the_log_has_one_line_of_history(settings: ClientSettings) -> N
 
 
 def test_no_process_has_met_an_error_of_its_own(cluster: LocalCluster) -> None:
-    for name in (*NODES, "changefeed"):
+    for name in SERVICES:
         assert "Traceback" not in logged(cluster, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,12 @@ from infra.process_table import all_entries, has_in_environment
 from leasehold.model.records.requests import (
     ANY_GENID,
 )
+from tests.integration.spark.driver import ATTEMPTS_MAX
 from tests.support.cluster.spark_conflicts import publish, refused, request_of, retried
-from tests.support.cluster.spark_pipeline import Pipeline, running_pipeline
+from tests.support.cluster.spark_pipeline import Pipeline
 from tests.support.cluster.system_cluster import until
 
-DATABASE = "spark-retry"
-ATTEMPTS_MAX = 3
 SLEEPS = "the query sleeps"
-
-
-@pytest.fixture(scope="module")
-def pipeline(servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
-    """One driver for the module, with few attempts so that the end comes soon."""
-    environ = {"LEASEHOLD_RETRY_ATTEMPTS": str(ATTEMPTS_MAX), "LEASEHOLD_LOG_LEVEL": "DEBUG"}
-    data = tmp_path_factory.mktemp(DATABASE)
-    with running_pipeline(servers, DATABASE, data, environ) as made:
-        yield made
 
 
 def test_conflicts_come_back_as_the_next_attempt(pipeline: Pipeline) -> None:

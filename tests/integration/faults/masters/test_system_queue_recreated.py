@@ -6,40 +6,26 @@ first offset on, and say what has happened.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from dataclasses import replace
 
-import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer
 from leasehold.adapters.kafka.admin import TopicAdmin
+from leasehold.admin.watch import ClusterWatch
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
+from tests.integration.faults.masters import MASTERS, NODES, SERVICES
 from tests.support.cluster.system_cluster import (
     assert_consistent,
     logged,
-    running,
     settings_of,
     until,
 )
-from tests.support.cluster.system_load import ALONE, add_one, made_counters
-
-NODES = ("m1", "m2", "r1")
-SERVICES = (*NODES, "changefeed")
-KAFKA_ALONE = {"LEASEHOLD_FAST_REQUESTS": "off"}
-"""Or what is told needs no topic."""
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    environ = {**os.environ, **KAFKA_ALONE}
-    with running(tmp_path_factory.mktemp("lane"), SERVICES, environ) as made:
-        made_counters(settings_of(made, "setup"), (ALONE,))
-        yield made
+from tests.support.cluster.system_load import add_one
 
 
 def recreate_requests(cluster: LocalCluster) -> None:
@@ -59,16 +45,20 @@ def recreate_requests(cluster: LocalCluster) -> None:
 
 
 def added(settings: ClientSettings) -> None:
-    """By a producer of its own each time: one that knew the old topic has its own troubles."""
-    with ChangeProducer(settings) as producer:
+    """By a producer of its own each time: one that knew the old topic has its own troubles. What is
+    told by Redis needs no topic."""
+    by_kafka = replace(settings, redis=replace(settings.redis, fast_requests="off"))
+    with ChangeProducer(by_kafka) as producer:
         add_one(producer)
 
 
 def said(cluster: LocalCluster, words: str) -> bool:
-    return any(words in logged(cluster, name) for name in ("m1", "m2"))
+    return any(words in logged(cluster, name) for name in MASTERS)
 
 
-def test_l3_requests_in_a_topic_that_was_made_anew_are_decided(cluster: LocalCluster) -> None:
+def test_l3_requests_in_a_topic_that_was_made_anew_are_decided(
+    cluster: LocalCluster, watch: ClusterWatch
+) -> None:
     settings = settings_of(cluster, "writer")
     for _ in range(5):
         added(settings)
@@ -80,9 +70,7 @@ def test_l3_requests_in_a_topic_that_was_made_anew_are_decided(cluster: LocalClu
     assert not said(cluster, "Rebuild this process")
     assert not said(cluster, "Traceback")
     # And by the next master, which learns from the log which topic it is.
-    (master,) = [
-        name for name in ("m1", "m2") if "now master" in logged(cluster, name).splitlines()[-1]
-    ] or ["m1"]
+    master = watch.view.log.master
     cluster.kill(master)
     added(settings)
     cluster.start(master)
@@ -92,10 +80,10 @@ def test_l3_requests_in_a_topic_that_was_made_anew_are_decided(cluster: LocalClu
 def test_l3_made_anew_while_no_master_runs(cluster: LocalCluster) -> None:
     settings = settings_of(cluster, "writer")
     added(settings)
-    for name in ("m1", "m2"):
+    for name in MASTERS:
         cluster.stop(name)
     recreate_requests(cluster)
-    for name in ("m1", "m2"):
+    for name in MASTERS:
         cluster.start(name)
     added(settings)
     assert said(cluster, "topic id")

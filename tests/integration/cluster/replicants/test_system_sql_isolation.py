@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
@@ -29,19 +28,12 @@ from tests.isolation.test_hermitage import ALLOWED, table
 from tests.isolation.test_list_append import MAY
 from tests.models.summary import Tell
 from tests.support.cluster.secure_suite import dsn_of
-from tests.support.cluster.system_cluster import Beside
 
 SEED = 1
 LISTS = 3
 CLIENTS = 4
 TRANSACTIONS_EACH = 20
 ENDINGS = {"40001"}
-
-
-@pytest.fixture(scope="module")
-def cluster(beside: Beside) -> Iterator[LocalCluster]:
-    with beside.running("levels", ("m1", "r1", "r2", "changefeed")) as made:
-        yield made
 
 
 def connect(cluster: LocalCluster, place: int) -> psycopg.Connection[Any]:

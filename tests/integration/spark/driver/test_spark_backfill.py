@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from infra.local_cluster import LocalCluster
 from leasehold.catalog.job import Status
 from leasehold.model.records.jobs import Chunk, ChunksEnd, JobProgress
 from tests.support.cluster.spark_pipeline import (
@@ -19,20 +17,7 @@ from tests.support.cluster.spark_pipeline import (
     chunk_of,
     ended,
     keys_of,
-    running_pipeline,
 )
-
-DATABASE = "spark-backfill"
-
-
-@pytest.fixture(scope="module")
-def pipeline(servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
-    """One driver for the module: a JVM takes seconds to start."""
-    # Small micro-batches, so that a kill falls between some of them.
-    environ = {"LEASEHOLD_BACKFILL_OFFSETS": "10000", "LEASEHOLD_BACKFILL_FEW": "1000"}
-    data = tmp_path_factory.mktemp(DATABASE)
-    with running_pipeline(servers, DATABASE, data, environ) as made:
-        yield made
 
 
 def test_every_key_arrives_and_the_marker_is_last(pipeline: Pipeline) -> None:
@@ -234,8 +219,3 @@ def test_killed_in_the_middle_and_started_again(pipeline: Pipeline) -> None:
     # Job 1 is still in phase backfilling: its marker comes once more, its chunks do not.
     others = [r for m in after if (r := chunk_of(m)).job_id == 1]
     assert all(isinstance(r, ChunksEnd) for r in others)
-
-
-def test_terminated_with_exit_code_0(pipeline: Pipeline) -> None:
-    """Goal: SIGTERM is a clean end. Last in the file: the module's driver is gone after it."""
-    assert pipeline.stop() == 0

@@ -22,41 +22,26 @@ from leasehold.model.errors import NotCoherent, OutcomeUnknown
 from leasehold.model.ids import format_request_id, genid, request_id
 from leasehold.model.records.requests import DeadLetter, Outcome
 from leasehold.replica.write_set import WriteSet
+from tests.integration.cluster.replicants import NODES
 from tests.support.cluster.system_cluster import (
     Asker,
-    Beside,
     assert_consistent,
     logged,
     settings_of,
     until,
 )
 
-NODES = ("m1", "r1", "r2")
 TABLES = (
     "CREATE TABLE stock (id bigint PRIMARY KEY, name varchar(20), n int NOT NULL DEFAULT 3)",
     "CREATE TABLE legs (day date, flight int, seat text, PRIMARY KEY (day, flight))",
 )
 
 
-@pytest.fixture(scope="module")
-def cluster(beside: Beside) -> Iterator[LocalCluster]:
-    with beside.running("writes", (*NODES, "changefeed")) as made:
-        with ChangeProducer(settings_of(made, "setup")) as producer:
-            for sql in TABLES:
-                assert producer.submit({"sql": sql}).result().lsn
-        yield made
-
-
-@pytest.fixture(scope="module")
-def producer(cluster: LocalCluster) -> Iterator[ChangeProducer]:
-    with ChangeProducer(settings_of(cluster, "producer")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def replica(cluster: LocalCluster) -> Iterator[Replica]:
-    with open_replica(settings_of(cluster, "embedded")) as made:
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def tables(cluster: LocalCluster) -> None:
+    with ChangeProducer(settings_of(cluster, "setup")) as producer:
+        for sql in TABLES:
+            assert producer.submit({"sql": sql}).result().lsn
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,8 @@ from leasehold.lease.commands import Holders
 from leasehold.lease.replies import HolderList
 from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
+from tests.integration.cluster.replicants import NODES
 from tests.support.cluster.system_cluster import (
-    Beside,
     assert_consistent,
     await_coherent,
     command,
@@ -36,15 +36,14 @@ from tests.support.cluster.system_cluster import (
 from tests.support.cluster.system_load import ALONE, Load, add_one, made_counters
 from tests.support.cluster.system_reader import REFUSED, Reader
 
-NODES = ("m1", "r1", "r2")
 KEYS = range(6)
 
 
-@pytest.fixture(scope="module")
-def cluster(beside: Beside) -> Iterator[LocalCluster]:
-    with beside.running("replicant", (*NODES, "changefeed")) as made:
-        made_counters(settings_of(made, "setup"), (*KEYS, ALONE))
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def counters(cluster: LocalCluster) -> Iterator[None]:
+    made_counters(settings_of(cluster, "setup"), (*KEYS, ALONE))
+    yield
+    cluster.stop("r3")
 
 
 def test_c5_a_killed_replicant_catches_up_and_is_coherent_again(
@@ -173,11 +172,13 @@ def test_d4_a_replica_that_was_closed_holds_up_nobody(
     changes until its session has run out."""
     for name in ("second", "third"):
         assert producer.submit({"sql": f"CREATE TABLE {name} (id bigint PRIMARY KEY)"}).result().lsn
+    with open_replica(settings_of(cluster, "looker")) as replica:
+        ids = [each.table_id for each in replica.tables() if each.name in ("t", "second", "third")]
     ledger = RedisLedger(settings.redis, settings.cluster.database)
 
     def held() -> int:
         found = 0
-        for table in (1, 2, 3):
+        for table in ids:
             reply = ledger.call(Holders(table))
             assert isinstance(reply, HolderList)
             found += sum(holding.agent == "guest" for holding in reply.holders)

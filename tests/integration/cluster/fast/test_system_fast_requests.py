@@ -7,7 +7,6 @@ which its requester sent it, and answered; and the way is taken again by itself.
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections import Counter, deque
@@ -31,39 +30,26 @@ from leasehold.client.pending import Pending
 from leasehold.client.request_transport import FastRequestTransport
 from leasehold.model.records.log import Decisions
 from leasehold.settings.client import ClientSettings
+from tests.integration.cluster.fast import MASTERS, NODES, OF_CLIENTS, ORDERED, REQUEST_KEYS
 from tests.support.cluster.secure_suite import dsn_of
 from tests.support.cluster.system_cluster import (
     SOON_S,
     assert_consistent,
     logged,
     named,
-    running,
     seen,
     settings_of,
     until,
 )
-from tests.support.cluster.system_load import ALONE, Load, add_one, made_counters, settled
+from tests.support.cluster.system_load import ALONE, Load, add_one, settled
 
-MASTERS = ("m1", "m2")
-NODES = (*MASTERS, "r1")
-KEYS = range(6)
-ORDERED = 10
-OF_CLIENTS = range(20, 24)
+KEYS = REQUEST_KEYS
 UPDATE = "UPDATE t SET n = n + 1 WHERE id = %s"
 IN_FLIGHT_MAX = 400
 PACE_S = 0.006
 CODEC = MessagePackCodec()
 TOLD_AGAIN_S = 3 * SOON_S
 """On a machine that is busy with other things the way is left and taken, with pauses of 5 s."""
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    folder = tmp_path_factory.mktemp("fast_requests")
-    environ = {**os.environ, "LEASEHOLD_LOG_LEVEL": "DEBUG"}
-    with running(folder, (*NODES, "changefeed"), environ) as made:
-        made_counters(settings_of(made, "setup"), (*KEYS, ORDERED, *OF_CLIENTS, ALONE))
-        yield made
 
 
 class InOrder:
@@ -147,15 +133,16 @@ def await_told(load: Load, on_topic: Callable[[], int], count: int = 100) -> Non
     until(told, "requests that are told", TOLD_AGAIN_S)
 
 
-def told_by_key(settings: ClientSettings) -> Counter[int]:
-    """How many updates were decided because they were told: nobody's partition is to hear of it."""
+def told_by_key(settings: ClientSettings, begin: int) -> Counter[int]:
+    """How many updates were decided because they were told: nobody's partition is to hear of it.
+    `begin`: the offset of the log from which on they count."""
     found: Counter[int] = Counter()
     log = settings.topics.log.name
     reader = TopicReader(settings.kafka, "told-counted")
     try:
         end = reader.end_offset(log, 0)
-        reader.start(log, 0, 0)
-        offset = -1
+        reader.start(log, 0, begin)
+        offset = begin - 1
         while offset < end - 1:
             for record in reader.read(1_000, 0.1):
                 offset = record.offset
@@ -166,6 +153,14 @@ def told_by_key(settings: ClientSettings) -> Counter[int]:
     finally:
         reader.close()
     return found
+
+
+def end_of_log(settings: ClientSettings) -> int:
+    reader = TopicReader(settings.kafka, "end")
+    try:
+        return reader.end_offset(settings.topics.log.name, 0)
+    finally:
+        reader.close()
 
 
 def counter(replica: Replica, key: int) -> int:
@@ -201,7 +196,7 @@ def test_l5_updates_of_sql_clients_are_told(
             for _ in range(count):
                 assert connection.execute(UPDATE, (key,)).rowcount == 1
 
-    rounds = 0
+    rounds, begin = 0, end_of_log(settings)
 
     def told() -> bool:
         nonlocal rounds
@@ -211,7 +206,7 @@ def test_l5_updates_of_sql_clients_are_told(
             done = [pool.submit(work, key) for work, key in zip(works, OF_CLIENTS, strict=True)]
             for each in done:
                 each.result(SOON_S)
-        found = told_by_key(settings)
+        found = told_by_key(settings, begin)
         return all(found[key] >= count / 2 for key in OF_CLIENTS)
 
     until(told, "updates of each client that were told", TOLD_AGAIN_S)
@@ -271,13 +266,15 @@ def test_l3_l5_a_master_away_each_request_is_answered_once(
     in_order.answered()
 
 
-def test_off_is_off(settings: ClientSettings, producer: ChangeProducer) -> None:
+def test_off_is_off(settings: ClientSettings, producer: ChangeProducer, replica: Replica) -> None:
     assert isinstance(producer._transport, FastRequestTransport)
+    before = counter(replica, ALONE)
     off = replace(settings, redis=replace(settings.redis, fast_requests="off"))
     with ChangeProducer(named(off, "off")) as one:
         assert isinstance(one._transport, KafkaRequestTransport)
         for _ in range(20):
             add_one(one)
+    assert counter(replica, ALONE) == before + 20
 
 
 def test_l3_l5_no_write_was_lost_or_doubled_and_order_was_kept(
@@ -291,7 +288,6 @@ def test_l3_l5_no_write_was_lost_or_doubled_and_order_was_kept(
     with open_replica(settings_of(cluster, "last")) as replica:
         load.assert_exact(replica)
         assert counter(replica, ORDERED) == len(lsns)
-        assert counter(replica, ALONE) == 20
     load.assert_same_answers(settings)
     assert_consistent(cluster, NODES)
     for name in (*NODES, "changefeed"):

@@ -8,11 +8,10 @@ different on any node; and the fast way is taken again by itself.
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -27,6 +26,7 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records.log import Claim, Decisions
 from leasehold.replication.fast_path.log import Term
 from leasehold.settings.client import ClientSettings
+from tests.integration.cluster.fast import LOG_KEYS, MASTERS, NODES, REPLICANTS, WIRE
 from tests.support.cluster.secure_suite import libpq_of, superuser_of_redis
 from tests.support.cluster.system_cluster import (
     TOLD,
@@ -34,27 +34,15 @@ from tests.support.cluster.system_cluster import (
     await_coherent,
     is_told,
     logged,
-    running,
     seen,
     settings_of,
     until,
 )
-from tests.support.cluster.system_load import ALONE, Load, add_one, made_counters
+from tests.support.cluster.system_load import Load, add_one
 
-MASTERS = ("m1", "m2")
-REPLICANTS = ("r1", "r2")
-NODES = (*MASTERS, *REPLICANTS)
-KEYS = range(6)
-WIRE = 200
+KEYS = LOG_KEYS
+WIRE_PACE_S = 0.005
 CODEC = MessagePackCodec()
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    environ = {**os.environ, "LEASEHOLD_LOG_LEVEL": "DEBUG"}
-    with running(tmp_path_factory.mktemp("fast_log"), (*NODES, "changefeed"), environ) as made:
-        made_counters(settings_of(made, "setup"), (*KEYS, ALONE, WIRE))
-        yield made
 
 
 def counts(cluster: LocalCluster, words: str) -> list[int]:
@@ -192,7 +180,7 @@ class WireLoad:
         try:
             with psycopg.connect(**self._where, autocommit=True) as client:
                 (before,) = client.execute(f"SELECT n FROM t WHERE id = {WIRE}").fetchone() or (0,)
-                while not self._stop.is_set():
+                while not self._stop.wait(WIRE_PACE_S):
                     begun = time.monotonic()
                     sql = f"UPDATE t SET n = n + 1 WHERE id = {WIRE} RETURNING n"
                     found = client.execute(sql).fetchone()

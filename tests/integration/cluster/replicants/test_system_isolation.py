@@ -19,17 +19,11 @@ from leasehold import ChangeProducer, Replica, open_replica
 from leasehold.model.errors import Refused, SnapshotTooOld
 from leasehold.replica.replica import Transacted
 from leasehold.replica.write_set import WriteSet
-from tests.support.cluster.system_cluster import Beside, settings_of
+from tests.support.cluster.system_cluster import settings_of
 
 WAIT_S = 60
 Work = Callable[[WriteSet], Any]
 STRICT = ("serializable", "linearizable")
-
-
-@pytest.fixture(scope="module")
-def cluster(beside: Beside) -> Iterator[LocalCluster]:
-    with beside.running("isolation", ("m1", "r1", "changefeed")) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
