@@ -34,7 +34,10 @@ log."""
 ENUMS: Final = 7
 """What a process has to know before a master makes an enum type: its record in the log, and columns
 whose values are places of labels."""
-KNOWN: Final = ENUMS
+COPIED_ROWS: Final = 12
+"""The same of a master that copies rows to another key by ranges: that each node copies them from
+its own rows, and that who reads images finds those of a range in one piece."""
+KNOWN: Final = COPIED_ROWS
 """The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1

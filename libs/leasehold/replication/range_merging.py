@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, Status
 from leasehold.model.errors import Refused
-from leasehold.model.ids import RANGE_BACKFILLS
+from leasehold.model.ids import COPIED_ROWS, RANGE_BACKFILLS
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now, RangeWaiting, StoreWriter
 from leasehold.model.records.acks import MERGED_TABLES_MAX, MergeReport, TableMerged
@@ -83,7 +83,7 @@ class RangeMerging:
     ) -> list[Effect]:
         """Tell the master while a job fills by range: where there is news, and now and then.
         `position` is committed."""
-        filled = [job for job in catalog.running.values() if job.by_range]
+        filled = [j for j in catalog.running.values() if j.by_range and not j.copies_rows]
         if not filled:
             self._told = None
             self._passed.clear()
@@ -143,6 +143,10 @@ class MergeReports:
         """Whether everybody who reads the log knows backfills by range."""
         return self._watch.all_know(RANGE_BACKFILLS, now_ns)
 
+    def copies_known(self, now_ns: int) -> bool:
+        """Whether everybody who reads the log knows rows that are copied by range."""
+        return self._watch.all_know(COPIED_ROWS, now_ns)
+
     def find_failure(self, job: Job) -> tuple[Key, Refused] | None:
         """Return a row that has no value for the column that the job fills, and why: the first one
         that this node has met."""
@@ -166,4 +170,6 @@ class MergeReports:
 def has_ranges(record: Decisions) -> bool:
     """Say whether a record begins backfills by range; those stand in its last commit."""
     backfills = record.commits[-1].backfills if record.commits else ()
-    return bool(backfills) and backfills[0].span is not None
+    if not backfills or backfills[0].span is None:
+        return False
+    return backfills[0].copied is None  # what is copied is there when the record is applied
