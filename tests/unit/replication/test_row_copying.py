@@ -14,7 +14,8 @@ import pytest
 from leasehold.catalog.elements import ALL_ROWS, Index
 from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.catalog.states import State
-from leasehold.model.ids import COPIED_ROWS, INCARNATION_BYTES
+from leasehold.model.features import Feature
+from leasehold.model.ids import INCARNATION_BYTES
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import Chunk, ChunksEnd
 from leasehold.model.records.log import Backfill
@@ -204,7 +205,7 @@ def test_spark_has_no_part_in_it() -> None:
 def test_rows_are_copied_where_everybody_knows_it(world: World, knows: bool) -> None:
     master = world.node.master
     assert master is not None
-    known = COPIED_ROWS if knows else COPIED_ROWS - 1
+    known = Feature.COPIED_ROWS if knows else Feature.COPIED_ROWS - 1
     incarnation = bytes(INCARNATION_BYTES) + bytes((known,))
     ack = Ack("r8", incarnation, "replicant", 5, 1, 0, 0, False, "", 0)
     world.node.step(AckRead(ack), world.now())
