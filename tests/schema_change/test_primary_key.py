@@ -20,7 +20,7 @@ from leasehold.transaction.mirror_table import key_in, written
 from tests.models.explorer import Report, explore
 from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import AddLine, ModelLine
-from tests.schema_change.mirrors import LSN, V, Mirrors, Rules, World, key_change
+from tests.schema_change.mirrors import LSN, Mirrors, Rules, V, World, key_change
 from tests.support.by_turns import by_turns
 from tests.support.memory_store.store import MemoryStore
 

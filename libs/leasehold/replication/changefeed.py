@@ -345,7 +345,7 @@ def copied_images(backfill: Backfill, lsn: int, commit_us: int) -> Iterator[RowI
     columns, locks, width = copied.columns, copied.locks, len(copied.columns)
     for row in copied.rows:
         values = {e: v for e, v in zip(columns, row, strict=False) if v is not None}
-        genids = dict(zip(locks, row[width:], strict=True))
+        genids = dict(zip(locks, row[width:], strict=False))
         key = row[: copied.key_width]
         yield RowImage(table_id, key, genids, lsn, version, commit_us, values)
 

@@ -1,5 +1,5 @@
-"""Which tables are copied under another key by ranges, by which index, and the digest of what was
-copied. PURE.
+"""Rules of copying a table under another key by ranges: which are copied so, by which index, and
+what the digest of the rows is. PURE.
 
 A range is one of the new key, in the order of the unique index that the old table has over it: so
 whether a row is copied already is told by its key as it is now, whatever it was before. In each

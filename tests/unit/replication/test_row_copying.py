@@ -18,7 +18,7 @@ from leasehold.model.features import Feature
 from leasehold.model.ids import INCARNATION_BYTES
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import Chunk, ChunksEnd
-from leasehold.model.records.log import Backfill
+from leasehold.model.records.log import Backfill, DescriptorWrite
 from leasehold.model.records.requests import Queue
 from leasehold.pipeline.schedule import wanted_run
 from leasehold.replication.effects import AckRead, QueueRead
@@ -42,7 +42,7 @@ JOB = Job(
     steps=(Step((), backfills=(ALL_ROWS,)), Step(())),
     point=1,
     phase=Phase.BACKFILLING,
-    versions={1: 1, MIRROR: 1},
+    versions={1: 2, MIRROR: 2},
     run=1,
     by_range=True,
 )
@@ -62,14 +62,18 @@ def give(node: Node, job: Job) -> None:
     told = node.catalog.newest(1)
     index = Index(KEY, "t_pkey1", (A,), state=State.WRITE_ONLY, unique_enforced=True)
     columns = tuple(replace(c, not_null_enforced=c.element_id == A) for c in told.columns)
-    table = replace(told, columns=columns, indexes=(index,), mirror=MIRROR)
+    table = replace(told, version=2, columns=columns, indexes=(index,), mirror=MIRROR)
     follower = replace(
-        told, table_id=MIRROR, primary_key=(A,), mirror=1, former=1, state=State.WRITE_ONLY
+        told,
+        version=2,
+        table_id=MIRROR,
+        primary_key=(A,),
+        mirror=1,
+        former=1,
+        state=State.WRITE_ONLY,
     )
-    for descriptor in (table, follower):
-        number = descriptor.table_id
-        node.catalog._versions[number] = {descriptor.version: descriptor}
-        node.catalog._newest[number] = descriptor
+    for each in (table, follower):
+        node.catalog.apply(DescriptorWrite(each.table_id, each.version, each.to_wire()), 0, 0)
     contents = node._store._committed  # type: ignore[attr-defined]
     contents.entries |= {(1, KEY, (100 - key,), (key,)) for key in range(ROWS)}
     node.catalog.put_job(job)

@@ -458,8 +458,8 @@ def _copied_rows(fields: Any) -> CopiedRows:
         raise ValueError("CopiedRows: expected arrays of columns, locks and rows")
     if not {int}.issuperset(map(type, (key_width, digest))):
         raise ValueError("CopiedRows: expected the key's width and a digest")
-    if not {len(columns) + len(locks)}.issuperset(map(len, rows)):
-        raise ValueError("CopiedRows: a row has a value of each column and lock")
+    if not {tuple}.issuperset(map(type, rows)):
+        raise ValueError("CopiedRows: expected an array of each row")
     return _new(CopiedRows, fields)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from threading import get_native_id
 from typing import Any, Final
 
 import apsw
@@ -633,6 +634,7 @@ class SqliteStore:
 
     def give_way(self, *, beside_users: bool, gentle: bool) -> None:
         self._users.beside, self._users.gentle = beside_users, gentle
+        self._users.thread_id = get_native_id()  # of whoever applies the log
 
     def tidy(self) -> None:
         if not self._open:

@@ -216,6 +216,10 @@ class Master:
             return True
         return self._backfill.waits or self._copying.is_under_way
 
+    def has_due_answers(self, now: Now) -> bool:
+        """Return whether a tick would give an answer, or the end of a job."""
+        return self._release.is_due(self._may_answer(now))
+
     def acks_let_go(self, now: Now) -> bool:
         """Whether a tick after what was just heard would let it go on."""
         may_answer = self._may_answer(now)

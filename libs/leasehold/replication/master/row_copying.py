@@ -42,7 +42,7 @@ class RowCopying:
         changes: SchemaChanges,
         bytes_max: int,
     ) -> None:
-        """`bytes_max`: of a record that travels in a moment."""
+        """Begin without a pace. `bytes_max`: of a record that travels in a moment."""
         self._catalog = catalog
         self._store = store
         self._codec = codec

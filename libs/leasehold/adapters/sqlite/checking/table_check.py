@@ -52,6 +52,7 @@ from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
+from leasehold.rows.duplicated_keys import tell_duplicated
 from leasehold.rows.check_as_sql import write_condition
 from leasehold.rows.check_constraints import condition_of, explain_violation
 from leasehold.rows.derived_as_sql import write_value
@@ -365,7 +366,7 @@ class TableCheck:
 
         def words(values: Key) -> str:
             shown = key_shown(self._newest, index, values)
-            return f"unique index {index.name!r}: ({names}) = ({shown}) is in another row, too"
+            return tell_duplicated(index.name, names, shown)
 
         # By value, so that the rows of a duplicate are listed together.
         self._found.add_selected(
