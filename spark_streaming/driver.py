@@ -186,8 +186,8 @@ class Driver:
 
 
 def _take_pool(session: SparkSession, pool: str) -> None:
-    """Have the jobs of the calling thread, and of queries that it starts, share with those of other
-    pools and not stand behind them."""
+    """Give the jobs of the calling thread, and of queries that it starts, a pool of Spark's
+    scheduler: those of several share the processors, of one they stand one behind the other."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 

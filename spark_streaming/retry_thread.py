@@ -46,12 +46,12 @@ class RetryThread:
 
     @property
     def trouble(self) -> str:
-        """Why the stream does not run; "" when it does, or has nothing to do."""
+        """Return why the stream does not run; "" when it does, or has nothing to do."""
         return self._stream.trouble
 
     @property
     def waiting(self) -> int:
-        """Buckets in which requests wait for their next attempt, as it was last looked."""
+        """Return in how many buckets requests wait for their next attempt, as of the last look."""
         return self._stream.waiting
 
     def start(self) -> None:

@@ -4,7 +4,6 @@ ends it is raised in that loop."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import pytest
 
@@ -51,7 +50,10 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Stream:
 
 def made(stream: Stream, pools: list[tuple[str, int]] | None = None) -> RetryThread:
     taken = [] if pools is None else pools
-    take: Callable[[str], None] = lambda pool: taken.append((pool, threading.get_ident()))
+
+    def take(pool: str) -> None:
+        taken.append((pool, threading.get_ident()))
+
     return RetryThread(stream, take)
 
 

@@ -24,8 +24,10 @@ from leasehold.replication.master.record_draft import Full
 from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.write_behind import WriteBehind
 
-COPY_COST: Final = 2
-"""Of a row, in index entries: it is written whole, in the order of its key."""
+ROWS_PER_ENTRY: Final = 2
+"""Rows that are copied in the place of an index entry of the pace (`backfill_pacing.py`), of which
+each is named and looked up: by statements for all of them a row takes a node 2.9 µs. Beside users
+that are 30,000 rows/s at least."""
 ROW_BYTES_FIRST: Final = 400
 """Of a row in a record, until some are known."""
 
@@ -79,7 +81,7 @@ class RowCopying:
         if job is None or rows_max <= 0:
             return
         rate = job.settings.get("rows_per_second", 0)
-        rows = max(1, min(rows_max // COPY_COST, self._bytes_max // self._row_bytes))
+        rows = max(1, min(rows_max * ROWS_PER_ENTRY, self._bytes_max // self._row_bytes))
         if rate:
             rows = min(rows, rate)
         while True:
@@ -138,7 +140,7 @@ class RowCopying:
             self._row_bytes = max(1, len(packed) // put)
         self._store.apply(commit, (), draft.next_lsn, self._catalog)
         draft.add_commit(commit, packed)
-        draft.rows_filled += max(1, put * COPY_COST)
+        draft.rows_filled += max(1, put // ROWS_PER_ENTRY)
         draft.closed = True
 
 
