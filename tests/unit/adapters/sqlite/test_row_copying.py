@@ -79,15 +79,18 @@ class Copied:
 
     def apply(self, backfill: Backfill) -> None:
         for each in self.both:
-            each.lsn += 1
-            source, target = (each.catalog.version(t, VERSION) for t in (OLD, NEW))
-            each.store.begin()
-            try:
-                each.store.copy_rows(source, target, backfill, each.lsn)
-            except BaseException:
-                each.store.rollback()
-                raise
-            each._commit()
+            self.apply_to(each, backfill)
+
+    def apply_to(self, each: WrittenTable, backfill: Backfill) -> None:
+        each.lsn += 1
+        source, target = (each.catalog.version(t, VERSION) for t in (OLD, NEW))
+        each.store.begin()
+        try:
+            each.store.copy_rows(source, target, backfill, each.lsn)
+        except BaseException:
+            each.store.rollback()
+            raise
+        each._commit()
 
     def copy(self, rows: int) -> Backfill:
         backfill = self.read(rows)
@@ -179,8 +182,9 @@ def test_a_store_with_other_rows_than_the_log_says_is_found(copied: Copied, wron
         said = backfill.copied._replace(rows=rows)
     else:
         said = backfill.copied._replace(digest=backfill.copied.digest + 1)
-    with pytest.raises(StoreCorrupted, match=r"store|the log has"):
-        copied.apply(backfill._replace(copied=said))
+    for each in copied.both:
+        with pytest.raises(StoreCorrupted, match=r"store|the log has"):
+            copied.apply_to(each, backfill._replace(copied=said))
 
 
 def test_a_store_of_some_rows_copies_those_that_it_has(copied: Copied) -> None:
