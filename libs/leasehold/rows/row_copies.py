@@ -16,6 +16,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import DELETED
 from leasehold.sql.expressions.default import is_random
+from leasehold.values.types import sort_key_of
 
 DIGEST_PRIME: Final = (1 << 31) - 1
 """Squares of what is below it have a place in 63 bits, and so has the sum of a million of them."""
@@ -25,13 +26,15 @@ def find_copying_index(source: Descriptor, target: Descriptor) -> Index | None:
     """Return the unique index of `source` that has its rows in the order of the key of `target`;
     None: these rows are not copied by ranges.
 
-    An entry that is computed is computed for each row, and a key that may be drawn or made up when
-    a row is written is nothing to cut ranges by: those are filled by images.
+    An entry that is computed is computed for each row, a key that may be drawn or made up when a
+    row is written is nothing to cut ranges by, and of some types (numeric) an entry has what stands
+    for a value in an order, by which no row is found: those are filled by images.
     """
     if any(index.computed for index in target.indexes if index.state in DELETED):
         return None
-    if any(map(_may_be_made_up, target.key_columns)):
-        return None
+    for column in target.key_columns:
+        if _may_be_made_up(column) or sort_key_of(column.type) is not None:
+            return None
     for index in source.indexes:
         keeps_apart = index.refuses_duplicates and not index.computed
         if keeps_apart and index.columns == target.primary_key:

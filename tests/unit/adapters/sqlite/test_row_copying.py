@@ -249,6 +249,7 @@ def test_the_unique_index_over_the_key_tells_the_order() -> None:
 
 
 KEY = FOLLOWER.columns[1]
+NUMERIC = Type("numeric", precision=5, scale=2)
 OTHER_WAY = {
     "a partial index": replace(FOLLOWER, indexes=(Index(BY_V, "v", (V,), predicate="v > 0"),)),
     "a key from a sequence": replace(
@@ -264,6 +265,9 @@ OTHER_WAY = {
             FOLLOWER.columns[0],
             replace(KEY, type=Type("uuid"), default_expression="gen_random_uuid()"),
         ),
+    ),
+    "a key whose entries are no values": replace(
+        FOLLOWER, columns=(FOLLOWER.columns[0], replace(KEY, type=NUMERIC))
     ),
     "a hidden key": replace(FOLLOWER, columns=(FOLLOWER.columns[0], replace(KEY, hidden=True))),
     "another key": replace(FOLLOWER, primary_key=(V, K)),
