@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event as Flag
 from typing import TYPE_CHECKING, Final
@@ -46,6 +47,7 @@ from spark_streaming.failure_words import words_of
 from spark_streaming.hadoop_folder import Folder, HadoopFolder
 from spark_streaming.jobs_reader import JobsReader
 from spark_streaming.progress import ProgressBoard, QueryListener
+from spark_streaming.retry_thread import RetryThread
 from spark_streaming.run_folder import runs_of_job
 from spark_streaming.run_thread import RunResources, RunThread
 from spark_streaming.session import DriverAddress, connector_jars, start_session, warm_up
@@ -89,7 +91,7 @@ class Driver:
         )
         self._listener = QueryListener(self._board)
         self._reader = JobsReader(kafka, topics)
-        self._retries = RetryStream(
+        stream = RetryStream(
             session,
             kafka,
             topics,
@@ -100,6 +102,7 @@ class Driver:
             keys=keys,
             traces=traces,
         )
+        self._retries = RetryThread(stream, partial(_take_pool, session))
         self._running: dict[RunId, RunThread] = {}
         self._finished: set[RunId] = set()
         self._forgotten: set[int] = set()
@@ -131,7 +134,7 @@ class Driver:
     def turn(self) -> None:
         """Do one turn of the loop: what has come from the jobs topic, then what follows from it."""
         self._reader.poll(POLL_S)
-        self._retries.turn()
+        self._retries.check()
         self._board.alive(self._retries.trouble)
         for run in [run for run, thread in self._running.items() if not thread.alive]:
             if self._running.pop(run).finished:
@@ -184,6 +187,12 @@ class Driver:
                     log.warning("an ended run's folder stays until the next start: %s", error)
             self._forgotten.add(job_id)
             self._finished = {run for run in self._finished if run.job_id != job_id}
+
+
+def _take_pool(session: SparkSession, pool: str) -> None:
+    """Give the jobs of the calling thread, and of queries that it starts, a pool of Spark's
+    scheduler: those of several share the processors, of one they stand one behind the other."""
+    session.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 
 def await_topics(kafka: KafkaSettings, topics: Topics, stop: Flag) -> bool:

@@ -34,6 +34,7 @@ from tests.bench.index import (
     LoadedRows,
     loaded_stand,
     measure_index,
+    measure_keys,
     measure_menu,
     measure_stall,
 )
@@ -84,6 +85,15 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "alter_type_rows_rate",
         "generated_rows_rate",
         "drop_column_e2e",
+    ),
+    "keys": (
+        "primary_key_rows_rate",
+        "copied_rows_rate",
+        "primary_key_rows_rate_beside",
+        "copied_rows_rate_beside",
+        *(f"machine_stall_{when}" for when in ("before", "primary_key")),
+        *(f"write_{each}_before" for each in LATENCIES),
+        *(f"write_{each}_primary_key" for each in (*LATENCIES, "p99_ratio")),
     ),
     "stall": _beside(""),
     "stall_pg": _beside("_pg"),
@@ -164,6 +174,7 @@ SUMMARIES: Final = {
     "agents": "a step with 1,000 agents, and its processor time",
     "index": "1,000,000 rows loaded, and CREATE INDEX over them",
     "menu": "the other kinds of change on the same rows",
+    "keys": "another primary key on the same rows, alone and beside writers",
     "stall": "writers beside changes on the same rows",
     "stall_pg": "the same writers beside the same changes of a PostgreSQL",
     "sessions": "short transactions of an embedded replica beside changes",
@@ -200,7 +211,12 @@ _ALONE: Final = {
     "bootstrap": bootstrap.measure,
     "rows": rows.measure,
 }
-_ON_ROWS: Final = {"index": measure_index, "menu": measure_menu, "stall": measure_stall}
+_ON_ROWS: Final = {
+    "index": measure_index,
+    "menu": measure_menu,
+    "keys": measure_keys,
+    "stall": measure_stall,
+}
 
 
 def measure(names: list[str], settings: BenchSettings) -> Iterator[Figure]:

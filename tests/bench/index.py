@@ -10,6 +10,7 @@ from typing import Final
 
 from infra.demo.changes import rows_per_second
 from leasehold.adapters.os.clock import boottime_ns
+from leasehold.catalog.job import Phase
 from tests.bench import bulk_loader
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.beside import AT_A_TIME, WRITES_PER_S, Done, writes_beside
@@ -137,6 +138,40 @@ def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
     writer = start("writer", "steady_writer", bulk_loader.TABLE, loaded.rows, WRITES_PER_S)
     changes = {when: partial(_beside, loaded, series) for when, series in BESIDE.items()}
     yield from writes_beside(start, writer, changes, loaded.rows)
+
+
+def measure_keys(loaded: LoadedRows) -> Iterator[Figure]:
+    """Another primary key, alone and beside writers of another column, which goes on being the key
+    by which they name rows: both keys have the same values."""
+    table = bulk_loader.TABLE
+    sql = f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey, ADD PRIMARY KEY (n)"
+    say(sql)
+    ended = loaded.change(sql)
+    yield Figure("primary_key_rows_rate", loaded.rows / ended.took_ms * 1e3, "rows/s")
+    yield Figure("copied_rows_rate", loaded.rows / _copied_s(ended), "rows/s")
+    start = loaded.where.child
+    writer = start("writer", "steady_writer", table, loaded.rows, WRITES_PER_S, "city")
+    sql = f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey, ADD PRIMARY KEY (id)"
+    beside: list[Ended] = []
+
+    def change() -> Done:
+        say(sql)
+        beside.append(loaded.change(sql))
+        phases = phase_spans(beside[0].job.marks, time.time_ns() - boottime_ns())
+        return Done(beside[0].took_ms / 1e3, phases)
+
+    yield from writes_beside(start, writer, {"primary_key": change}, loaded.rows)
+    yield Figure("copied_rows_rate_beside", loaded.rows / _copied_s(beside[0]), "rows/s")
+
+
+def _copied_s(ended: Ended) -> float:
+    """How long the rows were copied for: in the last phase of the job that fills anything."""
+    spans = phase_spans(ended.job.marks, 0)
+    for phase, each in spans.items():
+        took = ", ".join(f"{(span.end_ns - span.begin_ns) / 1e9:.2f}" for span in each)
+        say(f"{phase}: {took} s")
+    begin_ns, end_ns = spans[Phase.BACKFILLING.value][-1]
+    return (end_ns - begin_ns) / 1e9
 
 
 def _beside(loaded: LoadedRows, series: Sequence[str]) -> Done:

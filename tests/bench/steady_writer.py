@@ -1,4 +1,5 @@
-"""A steady open-loop writer: `python -m tests.bench.steady_writer table rows per_second`.
+"""A steady open-loop writer: `python -m tests.bench.steady_writer table rows per_second [column]`,
+of numbers into column n, or of texts into another.
 
 It ends with its standard input; its answer is [[due ns, answered ns], …] by CLOCK_BOOTTIME, the
 clock that the measuring process reads too.
@@ -40,7 +41,7 @@ class Collector(threading.Thread):
                 self.refused = outcome.message
 
 
-def main(table: str, rows: int, per_second: int) -> None:
+def main(table: str, rows: int, per_second: int, column: str = "n") -> None:
     with ChangeProducer(ClientSettings.read()) as producer:
         collector = Collector()
         collector.start()
@@ -50,7 +51,7 @@ def main(table: str, rows: int, per_second: int) -> None:
                 "table": table,
                 "op": "update",
                 "key": [number * STRIDE % rows],
-                "values": {"n": number},
+                "values": {column: number if column == "n" else str(number)},
             }
             collector.queue.put((due_ns, producer.submit(request)))
 
@@ -63,4 +64,4 @@ def main(table: str, rows: int, per_second: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

@@ -21,9 +21,9 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS, CommitContext
 from leasehold.catalog.job import Job, Phase
 from leasehold.catalog.states import State
-from leasehold.model.errors import Refused, StaleVersion, UnknownVersion
+from leasehold.model.errors import Refused, StaleVersion, StoreCorrupted, UnknownVersion
 from leasehold.model.records.jobs import Chunk
-from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion, RowChange
+from leasehold.model.records.log import Backfill, DescriptorWrite, JobWrite, MinVersion, RowChange
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.replication.master import backfill
 from leasehold.schema_change.coordinator.verification import as_if_public
@@ -134,7 +134,7 @@ def key_change(sql: str = CHANGE, table: str = TABLE) -> tuple[Catalog, Job]:
 @dataclass
 class Mirrors:
     """`job` may be one on another way than the plan's. `left`: elements that a roll-back leaves
-    behind."""
+    behind. `by_range`: rows are copied by ranges of the new key, and not filled by chunks."""
 
     catalog: Catalog
     job: Job
@@ -142,6 +142,7 @@ class Mirrors:
     cancel: bool = True
     reached: set[str] = field(default_factory=set)
     left: frozenset[int] = frozenset({4})
+    by_range: bool = False
 
     def __post_init__(self) -> None:
         self.catalog.apply(JobWrite(self.job.job_id, self.job.to_wire()), 0, 0)
@@ -217,6 +218,7 @@ class Mirrors:
         for write in self._known[key]:
             yield write.label, self.kept(world._replace(held=write.held, harm=write.harm))
         yield from self._chunks(world, position)
+        yield from self._ranges(world, position)
         yield from self._job(world, position)
 
     def writes(self, held: Rows, seen: Seen) -> Iterator[Write]:
@@ -316,6 +318,35 @@ class Mirrors:
                 after = world._replace(held=write.held, todo=todo, harm=write.harm)
                 yield label, self.kept(after)
 
+    def _ranges(self, world: World, position: Position) -> Iterator[tuple[str, World]]:
+        """The next range of a copy, of as many rows as there may be."""
+        job = position.job
+        if not job.copies_rows or job.chunks_ended or job.phase is not Phase.BACKFILLING:
+            return
+        for count in range(1, len(IDS) + 2):
+            yield self._copied(world, position, count)
+
+    def _copied(self, world: World, position: Position, count: int) -> tuple[str, World]:
+        job, store = position.job, _store(world.held)
+        source = position.catalog.version(1, job.versions[1])
+        target = position.catalog.version(source.mirror, job.versions[1])
+        span, copied = store.read_copy(source, target, job.through, count)
+        backfill = Backfill(target.table_id, target.version, ALL_ROWS, (), span=span, copied=copied)
+        label = f"rows {span.after} to {span.through} are copied"
+        try:
+            self.copy(store, source, target, backfill)
+        except StoreCorrupted as error:
+            return label, world._replace(harm=f"a store stops: {error.message}")
+        decided = job.counted(0, 0, end=not span.through, through=span.through)
+        after = world._replace(held=_rows_of(store))
+        harm = self._genids_differ(store, self.seen[position.seen])
+        return label, self._go(after, decided)._replace(harm=harm)
+
+    def copy(
+        self, store: MemoryStore, source: Descriptor, target: Descriptor, backfill: Backfill
+    ) -> None:
+        store.copy_rows(source, target, backfill, LSN)
+
     def _job(self, world: World, position: Position) -> Iterator[tuple[str, World]]:
         job = position.job
         if self.cancel and go.can_turn_back(job):
@@ -331,13 +362,19 @@ class Mirrors:
             case Phase.DRAINING:
                 tables = find_moving(job, position.catalog)
                 fences = [MinVersion(t, job.versions[t]) for t in tables]
-                yield "drained", self._go(world, go.record_fenced(job, 0), *fences)
-            case Phase.BACKFILLING if not (world.todo and _images(world.held, 1)):
+                ranged = (ALL_ROWS,) if self.by_range else ()
+                fenced = go.record_fenced(job, 0, by_range=ranged)
+                yield "drained", self._go(world, fenced, *fences)
+            case Phase.BACKFILLING if self._is_filled(world, job):
                 yield "filled", self._go(world, go.record_filled(job, 0))
             case Phase.VALIDATING:
                 yield "Spark finds nothing", self._go(world, go.record_validated(job, 0))
             case Phase.VERIFYING:
                 yield self._verified(world, position)
+
+    def _is_filled(self, world: World, job: Job) -> bool:
+        todo = not job.chunks_ended if job.copies_rows else bool(world.todo)
+        return not (todo and _images(world.held, 1))
 
     def _verified(self, world: World, position: Position) -> tuple[str, World]:
         job = position.job
@@ -366,6 +403,8 @@ class Mirrors:
             job.run,
             len(job.steps),
             job.error,
+            job.through,
+            job.chunks_ended,
             world.at,
         )
         if place not in self._numbers:

@@ -8,17 +8,21 @@ from typing import Final
 
 import pytest
 
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Job, Phase
 from leasehold.catalog.states import State
+from leasehold.model.records.log import Backfill
 from leasehold.schema_change.plan.primary_key import plan_key_paths
 from leasehold.schema_change.steps.element_paths import UNCHANGED, ElementPath, Stage
 from leasehold.schema_change.steps.steps import steps_of
+from leasehold.transaction.mirror_table import key_in, written
 from tests.models.explorer import Report, explore
 from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import AddLine, ModelLine
-from tests.schema_change.mirrors import Mirrors, Rules, World, key_change
+from tests.schema_change.mirrors import LSN, Mirrors, Rules, V, World, key_change
 from tests.support.by_turns import by_turns
+from tests.support.memory_store.store import MemoryStore
 
 STATES_MAX: Final = 2_000_000
 
@@ -35,13 +39,14 @@ def told(report: Report[World], mirrors: Mirrors) -> str:
     return report.violation.words(lambda w: f"{w.held.rows} | {mirrors.all[w.at].words}")
 
 
-def test_no_order_does_harm(model_line: AddLine) -> None:
-    mirrors = Mirrors(*key_change())
+@pytest.mark.parametrize("by_range", [False, True], ids=["by_chunks", "by_range"])
+def test_no_order_does_harm(by_range: bool, model_line: AddLine) -> None:
+    mirrors = Mirrors(*key_change(), by_range=by_range)
     report = explored(mirrors)
-    line = ModelLine(
-        "primary key", "-", report.states, report.transitions, report.exhausted, "no harm"
+    words = f"primary key{', by range' * by_range}"
+    model_line(
+        ModelLine(words, "-", report.states, report.transitions, report.exhausted, "no harm")
     )
-    model_line(line)
     assert report.violation is None, told(report, mirrors)
     assert report.exhausted
     places = {words.split(", ", 1)[1] for words in mirrors.reached}
@@ -161,3 +166,37 @@ def test_a_broken_rule_is_found(name: str, model_line: AddLine) -> None:
     harm = report.violation.harm
     told_of = (report.states, report.transitions, False, harm)
     model_line(ModelLine(f"primary key: {name}", "-", *told_of))
+
+
+class WritesWhatIsThere(Mirrors):
+    """A range writes rows that are in the copy, too, as they were when it was cut at first."""
+
+    def copy(
+        self, store: MemoryStore, source: Descriptor, target: Descriptor, backfill: Backfill
+    ) -> None:
+        before = store.row(source, (1,))
+        key = None if before is None else key_in(target, before.values)
+        if before is not None and key is not None and store.row(target, key) is not None:
+            change = written(target, key, store.row(target, key), before)
+            image = {**before.values, V: 9}
+            store.change(target, change._replace(image=image), LSN, 0, None)
+        super().copy(store, source, target, backfill)
+
+
+class SkipsRows(Mirrors):
+    """A range is noted, and its rows are brought by nobody."""
+
+    def copy(
+        self, store: MemoryStore, source: Descriptor, target: Descriptor, backfill: Backfill
+    ) -> None:
+        pass
+
+
+@pytest.mark.parametrize("kind", [WritesWhatIsThere, SkipsRows])
+def test_a_broken_copy_is_found(kind: type[Mirrors], model_line: AddLine) -> None:
+    mirrors = kind(*key_change(), cancel=False, by_range=True)
+    report = explored(mirrors)
+    assert report.violation is not None, f"{report.states} states and no harm"
+    harm = report.violation.harm
+    name = f"primary key, by range: {kind.__name__}"
+    model_line(ModelLine(name, "-", report.states, report.transitions, False, harm))

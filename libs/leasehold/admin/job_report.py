@@ -222,6 +222,9 @@ def _read(
     merged = count_merged(view, job, merging)
     if merged is not None:
         return min(merged, total_rows or merged), total_rows, _rate(job, merged, now_us)
+    if job.copies_rows and job.phase is Phase.BACKFILLING:
+        # The master says in the log how far it is.
+        return job.rows_read, total_rows, _rate(job, job.rows_read, now_us)
     current = _progress(view, job)
     reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) and job.status is Status.RUNNING
     rate = current.rows_per_second if current and reading else 0.0
@@ -313,6 +316,8 @@ def _doing(job: Job) -> str:
     if job.postponed:
         return "postponed; leasehold jobs complete " + str(job.job_id)
     words = _WORK[job.phase]
+    if job.copies_rows and job.phase is Phase.BACKFILLING:
+        words = "rows are copied under the other key"
     if backfills_by_range(job) and job.chunks_ended:
         words = "every coherent node merges what was read"
     return f"rolling back: {words}" if job.status is Status.ROLLING_BACK else words

@@ -73,8 +73,9 @@ def _words(merging: Merging, total_rows: int, since_ms: int) -> str:
 
 
 def backfills_by_range(job: Job) -> bool:
-    """Say whether the run under way fills by range."""
-    return job.by_range and job.phase is Phase.BACKFILLING and job.status is Status.RUNNING
+    """Say whether the run under way fills ranges that each node merges at its own pace."""
+    merged = job.by_range and not job.copies_rows
+    return merged and job.phase is Phase.BACKFILLING and job.status is Status.RUNNING
 
 
 def _told(report: MergeReport | None, incarnation: bytes, table_id: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from enum import IntEnum, StrEnum
 from typing import Any, Final
 
 from leasehold.catalog.edits import Edit, edit_from_wire
+from leasehold.catalog.elements import ALL_ROWS
 from leasehold.catalog.wire_form import AS_LIST, Field, WireForm, required, sparse, unless_none
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.keys import Key
@@ -209,11 +210,18 @@ class Job:
 
     @property
     def awaits_run(self) -> bool:
-        """Whether it waits now for a run over the rows, a backfill's or a validation's."""
-        if self.status is not Status.RUNNING or self.chunks_ended:
+        """Whether it waits now for a run of Spark over the rows, a backfill's or a
+        validation's."""
+        if self.status is not Status.RUNNING or self.chunks_ended or self.copies_rows:
             return False
         work = {Phase.BACKFILLING: self.current.backfills, Phase.VALIDATING: self.current.validates}
         return bool(work.get(self.phase))
+
+    @property
+    def copies_rows(self) -> bool:
+        """Whether the run copies rows under another key by ranges, of which the log has those up to
+        `through`. The master reads and cuts them by himself."""
+        return self.by_range and self.element_id == ALL_ROWS
 
     @property
     def element_id(self) -> int:

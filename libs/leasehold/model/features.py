@@ -30,6 +30,7 @@ class Feature(IntEnum):
     VIEWS = 6
     ENUMS = 7
     FEATURE_LEVEL = 8
+    COPIED_ROWS = 12
 
     @property
     def title(self) -> str:
@@ -57,6 +58,7 @@ _WRITTEN: Final = {
     Feature.VIEWS: "views, and comments on objects",
     Feature.ENUMS: "enum types, and columns of them",
     Feature.FEATURE_LEVEL: "the feature level of the database, up to which it is finalized",
+    Feature.COPIED_ROWS: "ranges of rows, which each node copies under another primary key",
 }
 """What a master writes, or has others write, once a feature may be used."""
 

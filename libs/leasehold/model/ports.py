@@ -18,6 +18,8 @@ from leasehold.model.records.log import (
     Backfill,
     CheckSlice,
     Commit,
+    CopiedRows,
+    KeySpan,
     LogPosition,
     LogRecord,
     RoleOrAccessWrite,
@@ -75,6 +77,13 @@ class Merged(NamedTuple):
 
     rows: int
     pause_ns: int
+
+
+class CopyRange(NamedTuple):
+    """A range of a table's key, and which rows a copy of it would add to that table."""
+
+    span: KeySpan
+    copied: CopiedRows
 
 
 class StoredCatalog(NamedTuple):
@@ -157,6 +166,17 @@ class StoreWriter(Protocol):
         genids and its LSN. Raises StoreCorrupted when a row's genids are not those of
         `backfill.genids`. With `backfill.span` it may be noted only: then `merge_entries` puts
         them, and `end_ranges` at the latest."""
+        ...
+
+    def read_copy(self, source: Any, target: Any, after: Key, rows_max: int) -> CopyRange:
+        """Return the range behind `after`, of the key of `target`, that has `rows_max` rows of
+        `source`, or ends nowhere; and which of them `target` has not."""
+        ...
+
+    def copy_rows(self, source: Any, target: Any, backfill: Backfill, lsn: int) -> int:
+        """Put the rows of `source` in the range `backfill.span` of the key of `target` that are not
+        in it, with their genids, under the LSN `lsn`, and their entries; count them. Raises
+        StoreCorrupted when they are others than `backfill.copied` says."""
         ...
 
     def ranges_waiting(self, table_id: int | None = None) -> int:

@@ -47,6 +47,8 @@ from leasehold.replication.effects import (
     Send,
     Stop,
     StopQueues,
+    Tick,
+    TickPerformed,
     Wake,
     Warn,
 )
@@ -90,6 +92,8 @@ class NodeRunner:
         effects = self.node.step(event, now)
         if effects:
             self.perform(effects, now)
+        if self.node.puts_off and isinstance(event, Tick):
+            self.perform(self.node.step(TickPerformed(), now), now)
         if self._on_step is not None:
             self._on_step(event)
 

@@ -57,6 +57,10 @@ class Acknowledger:
         """Return the state machine of the fast path, for whoever looks at it."""
         return self._fast.path
 
+    def is_due(self, position: LogPosition) -> bool:
+        """Return whether somebody waits for the acknowledgement of what was applied last."""
+        return self._settings.serving and position.offset != self._acked_offset
+
     def acknowledge(self, position: LogPosition, role: str, now: Now) -> list[Effect]:
         """Acknowledge what was applied, and ask for a lease when the renewal is due (C3)."""
         if self._given_up:

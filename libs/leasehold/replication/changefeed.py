@@ -7,7 +7,7 @@ order, whatever the batches: that is what lets a shell repeat a step after a cra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -17,6 +17,7 @@ from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import (
+    Backfill,
     ChangeKind,
     ChunkDecided,
     Commit,
@@ -331,6 +332,22 @@ def row_images(commit: Commit, lsn: int, publications: list[Publication]) -> Non
                 backfill.table_id, key, genids, lsn, backfill.version, commit.commit_us, values
             )
             publications.append(RowPublication(backfill.table_id, key, told))
+        copied = copied_images(backfill, lsn, commit.commit_us)
+        publications += (RowPublication(image.table_id, image.key, image) for image in copied)
+
+
+def copied_images(backfill: Backfill, lsn: int, commit_us: int) -> Iterator[RowImage]:
+    """Yield the image of each row that a table gets by a copied range."""
+    copied = backfill.copied
+    if copied is None or backfill.span is None:
+        return
+    table_id, version = backfill.table_id, backfill.version
+    columns, locks, width = copied.columns, copied.locks, len(copied.columns)
+    for row in copied.rows:
+        values = {e: v for e, v in zip(columns, row, strict=False) if v is not None}
+        genids = dict(zip(locks, row[width:], strict=False))
+        key = row[: copied.key_width]
+        yield RowImage(table_id, key, genids, lsn, version, commit_us, values)
 
 
 def genids_after(change: RowChange, lsn: int, position: int) -> Mapping[int, int]:

@@ -145,6 +145,11 @@ class Tick(NamedTuple):
     """Everything that was waiting has been handed over; also given when a wake time has come."""
 
 
+class TickPerformed(NamedTuple):
+    """The effects of a tick are carried out that somebody waits for; what was put off for their
+    sake has its turn. Given where `Node.puts_off` says so."""
+
+
 Event: TypeAlias = (
     LogRead
     | LogReceived
@@ -163,6 +168,7 @@ Event: TypeAlias = (
     | Sent
     | LedgerReplied
     | Tick
+    | TickPerformed
 )
 
 

@@ -21,6 +21,7 @@ from leasehold.model.measures import Measures
 from leasehold.model.ports import Codec, Now, StoreWriter
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LogPosition
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.traces import NO_SPANS, SpanSink
 from leasehold.replication.acknowledging import Acknowledger
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
@@ -52,6 +53,7 @@ from leasehold.replication.effects import (
     Stop,
     StopQueues,
     Tick,
+    TickPerformed,
     Wake,
     Warn,
 )
@@ -75,6 +77,10 @@ from leasehold.replication.upkeep import StoreUpkeep
 READ_MAX: Final = 10_000
 """Records of the log that may wait while a master tells its store of many changes: others write
 barriers alone."""
+
+
+PUT_OFF_MS_MAX: Final = 50
+"""Of what a busy master has to do with its store beside requests."""
 
 
 class Node:
@@ -127,6 +133,9 @@ class Node:
         self.identity = LogIdentity(now.mono_ns)
         self.disk = DiskRoom(settings.name, settings.release, settings.disk_reserve_bytes)
         self._open = False  # applied, not yet committed
+        self.puts_off = False
+        """Whether the store is looked after when the effects of this tick are carried out."""
+        self._kept_up_ns = now.mono_ns
         self._pending_grants: list[Grant] = []
         self._catalog_changed = True
         self._unanswered = UnansweredRecords()  # of a candidate
@@ -195,6 +204,8 @@ class Node:
                 return self._log_received(event, now)
             case Tick():
                 return self._tick(now)
+            case TickPerformed():
+                return self._keep_up(now)
             case QueueRead():
                 return master.intake.queue_message(event, now.mono_ns) if master is not None else []
             case RequestsReceived() | AckRead() | AckReceived():
@@ -547,8 +558,10 @@ class Node:
             if self._settings.candidate and not self.foreign.breaks:
                 effects += self._bid(self._election.tick(self.position, now.mono_ns))
                 effects.append(Wake(self._election.deadline_ns()))
-        if master is None or not master.in_flight:
-            effects += self._upkeep.work(self.catalog, self.position, now)
+        if self._is_awaited(now):
+            self.puts_off = True
+        else:
+            effects += self._keep_up(now)
         if master is not None:
             effects += master.tick(self.position, now)
             if self._read and not master.is_putting:
@@ -561,6 +574,23 @@ class Node:
         if self._settings.serving:
             self.counts.note_coherency(now.mono_ns, holds=self.lease.holds(now.mono_ns))
         return effects
+
+    def _is_awaited(self, now: Now) -> bool:
+        """Return whether somebody waits for what this tick tells: an acknowledgement, which answers
+        wait for, or answers themselves. ⚠ Of a master not for ever: while it has a record on its
+        way nothing can be put off until behind the tick."""
+        if self.master is None:
+            return self.acknowledger.is_due(self.position)
+        if not self.master.has_due_answers(now):
+            return False
+        return now.mono_ns - self._kept_up_ns < PUT_OFF_MS_MAX * NS_PER_MS
+
+    def _keep_up(self, now: Now) -> list[Effect]:
+        """Look after the store a little, between two records."""
+        if self.master is not None and self.master.in_flight:
+            return []
+        self.puts_off, self._kept_up_ns = False, now.mono_ns
+        return self._upkeep.work(self.catalog, self.position, now)
 
     def leave(self) -> list[Effect]:
         """Begin to leave the term, if this node is master: before a clean stop. It decides what it

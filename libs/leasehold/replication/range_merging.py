@@ -83,7 +83,7 @@ class RangeMerging:
     ) -> list[Effect]:
         """Tell the master while a job fills by range: where there is news, and now and then.
         `position` is committed."""
-        filled = [job for job in catalog.running.values() if job.by_range]
+        filled = [j for j in catalog.running.values() if j.by_range and not j.copies_rows]
         if not filled:
             self._told = None
             self._passed.clear()
@@ -146,6 +146,10 @@ class MergeReports:
         """Whether backfills by range may be written."""
         return self._features.is_written(Feature.RANGE_BACKFILLS, now_ns)
 
+    def copies_known(self, now_ns: int) -> bool:
+        """Whether rows that are copied by range may be written."""
+        return self._features.is_written(Feature.COPIED_ROWS, now_ns)
+
     def find_failure(self, job: Job) -> tuple[Key, Refused] | None:
         """Return a row that has no value for the column that the job fills, and why: the first one
         that this node has met."""
@@ -169,4 +173,6 @@ class MergeReports:
 def has_ranges(record: Decisions) -> bool:
     """Say whether a record begins backfills by range; those stand in its last commit."""
     backfills = record.commits[-1].backfills if record.commits else ()
-    return bool(backfills) and backfills[0].span is not None
+    if not backfills or backfills[0].span is None:
+        return False
+    return backfills[0].copied is None  # what is copied is there when the record is applied

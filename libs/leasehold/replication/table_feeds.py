@@ -24,6 +24,7 @@ from leasehold.model.records.log import (
     RowChange,
     TableTruncated,
 )
+from leasehold.replication.changefeed import copied_images
 from leasehold.replication.feed_state import Feed
 
 SNAPSHOT_ROWS: Final = 1_000
@@ -207,6 +208,10 @@ class TableFeeds:
                 after = RowImage(backfill.table_id, key, {}, *at, values)
                 self._rows.put(after)
                 yield key, before, after, False
+            for after in copied_images(backfill, lsn, commit.commit_us):
+                before = self._rows.get(after.table_id, after.key)
+                self._rows.put(after)
+                yield after.key, before, after, False
 
     def _take_versions(self, commit: Commit, lsn: int, offset: int) -> list[RowTold]:
         """Take what the commit makes of these tables, and those that are to take over from them.

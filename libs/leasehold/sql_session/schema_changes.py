@@ -25,6 +25,7 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.replica.serving_node import SqlNode
+from leasehold.rows.duplicated_keys import read_detail
 from leasehold.schema_change.plan.answers import read_all_told, read_jobs
 from leasehold.sql.functions.system.session import Caller
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
@@ -250,9 +251,15 @@ def _failure(job: Job, code: str, broken: Mapping[str, str]) -> Refused:
 
 
 def _broken_by_rows(node: SqlNode, job: Job) -> dict[str, str]:
-    """Return which constraint, or column, the first row that was found breaks; {}: none was."""
+    """Return which constraint, or column, the first row that was found breaks, and which key it has
+    that another one has, too; {}: none was."""
     if not job.findings:
         return {}
+    detail = read_detail(job.findings[0][3])
+    return _broken_element(node, job) | ({"detail": detail} if detail else {})
+
+
+def _broken_element(node: SqlNode, job: Job) -> dict[str, str]:
     element_id = job.findings[0][1]
     table_id = job.failed_table
     own = (edit for step in job.steps for edit in job.edits_in(step, table_id))

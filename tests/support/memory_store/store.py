@@ -7,7 +7,7 @@ must be plainly what `leasehold.rows.key_values` says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from leasehold.adapters.sqlite.checking.repair import Repairs, WrongEntry
@@ -20,13 +20,16 @@ from leasehold.model.budget import UNBOUNDED_BYTES, Budget, RangeLooks, RangeToo
 from leasehold.model.errors import Refused, StoreCorrupted
 from leasehold.model.ids import first_id, genid, genid_lsn
 from leasehold.model.keys import Key, order_of
-from leasehold.model.ports import Merged, RangeWaiting, Row, StoredCatalog
+from leasehold.model.ports import CopyRange, Merged, RangeWaiting, Row, StoredCatalog
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Genids, Image
 from leasehold.model.records.log import (
+    NOT_COMPARED,
     Backfill,
     ChangeKind,
     CheckSlice,
+    CopiedRows,
+    KeySpan,
     LogPosition,
     RoleOrAccessWrite,
     RowChange,
@@ -37,6 +40,8 @@ from leasehold.rows.computed_missing import compile_strictly
 from leasehold.rows.filled_by_key import backfill_row
 from leasehold.rows.index_entries import entry_of
 from leasehold.rows.key_values import EntryChange, entries
+from leasehold.rows.row_copies import digest_genids
+from leasehold.transaction.mirror_table import genids_of, key_in, written
 from tests.support.memory_store.check import check_contents, wrong_entries
 from tests.support.memory_store.contents import Contents, OldRow, WaitingRange
 from tests.support.memory_store.key_values import key_values
@@ -317,6 +322,59 @@ class MemoryStore:
                 done += 1
         return done
 
+    # ------------------------------------------------------------ rows that are copied by range
+
+    def read_copy(
+        self, source: Descriptor, target: Descriptor, after: Key, rows_max: int
+    ) -> CopyRange:
+        behind = self._in_order(source, target, KeySpan(after, ()))
+        through = behind[rows_max - 1] if len(behind) >= rows_max else ()
+        span = KeySpan(after, through)
+        rows = list(self._missing(source, target, span))
+        width, locks = len(target.primary_key), target.locks
+        others = sorted({e for _, row in rows for e in row.values} - set(target.primary_key))
+        columns = (*target.primary_key, *others)
+        shown = tuple(
+            (*map(row.values.get, columns), *genids_of(target, row).values()) for _, row in rows
+        )
+        digest = digest_genids(tuple(genids_of(target, row).values()) for _, row in rows)
+        return CopyRange(span, CopiedRows(columns, width, locks, shown, digest))
+
+    def copy_rows(
+        self, source: Descriptor, target: Descriptor, backfill: Backfill, lsn: int
+    ) -> int:
+        said, span = backfill.copied, backfill.span
+        assert said is not None
+        assert span is not None
+        found = list(self._missing(source, target, span))
+        digest = digest_genids(tuple(genids_of(target, row).values()) for _, row in found)
+        compared = said.digest != NOT_COMPARED
+        if compared and (len(found), digest) != (len(said.rows), said.digest):
+            raise StoreCorrupted(f"the log has {said}, the store {found}")
+        for position, (key, row) in enumerate(found):
+            self.change(target, written(target, key, None, row), lsn, position, None)
+        return len(found)
+
+    def _in_order(self, source: Descriptor, target: Descriptor, span: KeySpan) -> list[Key]:
+        """The keys under `target` of rows of `source`, in a range."""
+        now = self._now
+        rows = (now.row(*at) for at in now.exists if at[0] == source.table_id)
+        keys = (None if row is None else key_in(target, row.values) for row in rows)
+        return sorted((k for k in keys if k is not None and _is_within(k, span)), key=order_of)
+
+    def _missing(
+        self, source: Descriptor, target: Descriptor, span: KeySpan
+    ) -> Iterator[tuple[Key, Row]]:
+        now = self._now
+        mine = (key for table, key in now.exists if table == source.table_id)
+        for key in sorted(mine, key=order_of):
+            row = now.row(source.table_id, key)
+            other = None if row is None else key_in(target, row.values)
+            if row is None or other is None or not _is_within(other, span):
+                continue
+            if now.row(target.table_id, other) is None:
+                yield other, row
+
     # ------------------------------------------------------------ backfills by range
 
     def ranges_waiting(self, table_id: int | None = None) -> int:
@@ -567,6 +625,11 @@ def _run_of(
         if row is not None and entry is not None:
             found.append((entry, key, row.lsn))
     return tuple(sorted(found, key=lambda each: (order_of(each[0]), order_of(each[1]))))
+
+
+def _is_within(key: Key, span: KeySpan) -> bool:
+    behind = not span.after or order_of(key) > order_of(span.after)
+    return behind and (not span.through or order_of(key) <= order_of(span.through))
 
 
 def _put_value(now: Contents, table: int, column: Column, key: Key) -> Refused | None:

@@ -12,7 +12,8 @@ from typing import Any
 from leasehold.admin.fold import MERGING_MAX
 from leasehold.admin.report import report
 from leasehold.admin.view import ClusterView
-from leasehold.catalog.job import Phase, Status
+from leasehold.catalog.elements import ALL_ROWS
+from leasehold.catalog.job import Phase, Status, Step
 from leasehold.cli.job_watch import progress_words
 from leasehold.model.records.acks import MergeReport, TableMerged
 from leasehold.model.records.jobs import JobProgress
@@ -91,3 +92,12 @@ def test_of_how_many_nodes_the_word_is_kept_has_a_limit() -> None:
     view = seen(*reports, reports[-1]._replace(waiting=2))
     assert len(view.merging) == MERGING_MAX
     assert view.merging[reports[-1].node].waiting == 2
+
+
+def test_rows_that_are_copied_are_as_many_as_the_log_says() -> None:
+    """No node merges them, and Spark tells nothing of them."""
+    step = Step((), backfills=(ALL_ROWS,), verifies=(ALL_ROWS,))
+    told = told_of(merging(chunks_ended=False, rows_read=600, steps=(Step(()), step)))
+    assert (told["merging"], told["waits_for"]) == ([], [])
+    assert (told["rows"], told["rows_total"], told["rows_per_second"]) == (600, 1_000, 30.0)
+    assert told["doing"] == "rows are copied under the other key"

@@ -125,3 +125,23 @@ def test_only_who_follows_receives_the_log_and_reads_it_where_that_is_doubted() 
     assert runner.intake.path is not None
     runner.perform([e.ReadLog(5)], NOW)
     assert runner.intake.path.next_offset == 5
+
+
+@pytest.mark.parametrize("puts_off", [False, True])
+def test_what_a_tick_has_put_off_comes_when_its_effects_are_carried_out(
+    puts_off: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An acknowledgement is on its way before what would hold it up is begun."""
+    runner = Runner()
+    done: list[Any] = []
+
+    def step(event: e.Event, now: Now) -> list[e.Effect]:
+        done.append((type(event), [told[0] for told in runner.driver.told]))
+        runner.node.puts_off = puts_off and isinstance(event, e.Tick)
+        return [SEND] if isinstance(event, e.Tick) else [e.Wake(7)]
+
+    monkeypatch.setattr(runner.node, "step", step)
+    runner.step(e.Tick(), NOW)
+    behind = [(e.TickPerformed, ["send"])] if puts_off else []
+    assert done == [(e.Tick, []), *behind]
+    assert runner.driver.told == [("send", SEND), *([("wake", 7)] if puts_off else [])]

@@ -17,12 +17,13 @@ from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.catalog.states import State
 from leasehold.model.features import Feature, incarnation_of
 from leasehold.model.ids import INCARNATION_BYTES
+from leasehold.model.ports import Merged
 from leasehold.model.records.acks import Ack, MergeReport, TableMerged
 from leasehold.model.records.jobs import BackfillBorder, ChunksEnd
 from leasehold.model.records.log import ChunkDecided, JobWrite, KeySpan
 from leasehold.model.records.requests import Queue
-from leasehold.replication.effects import AckRead, QueueRead, Send
-from leasehold.replication.node import Node
+from leasehold.replication.effects import AckRead, QueueRead, Send, Tick, TickPerformed
+from leasehold.replication.node import PUT_OFF_MS_MAX, Node
 from leasehold.replication.range_merging import MergeReports
 from leasehold.rows.computed_missing import make_computed
 from leasehold.schema_change.coordinator.job_state import JobMemory, find_place
@@ -340,3 +341,71 @@ def test_a_node_tells_people_how_far_each_table_is(world: World) -> None:
     assert told() is None, "nothing waits"
     world.ms += 1
     assert told() is not None, "a report may be lost"
+
+
+# ------------------------------------------------------------------ who waits goes first
+
+
+def count_merges(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    merges: list[int] = []
+    merge = node._store.merge_entries
+
+    def counted(descriptor: Descriptor, rows_max: int | None = None) -> Merged:
+        merges.append(1)
+        return merge(descriptor, rows_max)
+
+    monkeypatch.setattr(node._store, "merge_entries", counted)
+    return merges
+
+
+def with_waiting_ranges(world: World, node: Node) -> None:
+    for each in (world.node, world.follower):
+        each._upkeep._merging._due_ns = 1 << 62
+    send(world, border(4), ChunksEnd(1, 1, 20, 2))
+    assert node._store.ranges_waiting()
+    node._upkeep._merging._due_ns = 0
+
+
+def test_a_node_acknowledges_before_it_merges(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers wait for the acknowledgement of what it has applied, and for no merge before it."""
+    node = world.follower
+    node.acknowledger._settings = replace(node.acknowledger._settings, serving=True)
+    with_waiting_ranges(world, node)
+    node.step(Tick(), world.now())
+    merges = count_merges(node, monkeypatch)
+    world.put(update(3, a=1))
+    world.tick()
+    offset = node.position.offset
+    while len(world.log) == offset:
+        world.tick()
+    node.step(world.read(offset), world.now())
+    effects = node.step(Tick(), world.now())
+    assert [e for e in effects if isinstance(e, Send) and isinstance(e.record, Ack)]
+    assert (merges, node.puts_off) == ([], True)
+    node.step(TickPerformed(), world.now())
+    assert (merges, node.puts_off) == ([1], False)
+    node._upkeep._merging._due_ns = 0
+    node.step(Tick(), world.now())
+    assert len(merges) == 2, "nobody waits for anything"
+
+
+def test_a_master_gives_answers_before_it_merges_but_not_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = world.node
+    with_waiting_ranges(world, node)
+    node.step(Tick(), world.now())
+    merges = count_merges(node, monkeypatch)
+    assert node.master is not None
+    monkeypatch.setattr(node.master, "has_due_answers", lambda now: True)
+    for _ in range(PUT_OFF_MS_MAX - 1):
+        world.ms += 1
+        node._upkeep._merging._due_ns = 0
+        node.step(Tick(), world.now())
+        assert node.puts_off
+        assert merges == []
+    world.ms += 1
+    node.step(Tick(), world.now())
+    assert merges == [1]

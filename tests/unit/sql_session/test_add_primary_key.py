@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from leasehold.dev.database import DevDatabase
+from leasehold.model.errors import Refused
 from tests.support.sql_session.sql_client import SqlClient, client_of_tables
 from tests.support.sql_session.writers import writing
 
@@ -72,6 +73,14 @@ def test_rows_that_have_no_key_fail_it(
     assert keyed(database) == ()
     assert one.ask("select count(*) from h") == [(41,)]
     one.ask("insert into h values (3, 'thrice')")
+
+
+def test_the_key_that_two_rows_have_is_named(one: SqlClient) -> None:
+    one.ask("insert into h values (3, 'twice')")
+    for sql in ("alter table h add primary key (a)", "create unique index h_a on h (a)"):
+        with pytest.raises(Refused) as refused:
+            one.ask(sql)
+        assert refused.value.detail["detail"] == "Key (a)=(3) is duplicated."
 
 
 def test_an_empty_table_and_refusals(one: SqlClient, database: DevDatabase) -> None:

@@ -46,6 +46,7 @@ from leasehold.model.records.log import (
     ChunkDecided,
     Claim,
     Commit,
+    CopiedRows,
     Decisions,
     Grant,
     KeySpan,
@@ -441,13 +442,30 @@ def _backfill(fields: tuple[Any, ...]) -> Backfill:
     one."""
     if len(fields) != _BACKFILL_FIELDS:
         fields = complete_fields(Backfill, fields)
-    *head, keys, images, genids, span = fields
+    *head, keys, images, genids, span, copied = fields
     if type(images) is not tuple or type(genids) is not tuple:
         raise ValueError("Fill: expected arrays of images and genids")
     if not {dict}.issuperset(map(type, images + genids)):
         raise ValueError("Fill: expected maps as images and genids")
     between = None if span is None else _SPAN(span)
-    return _new(Backfill, (*head, restore_keys(keys), images, genids, between))
+    rows = None if copied is None else _copied_rows(copied)
+    return _new(Backfill, (*head, restore_keys(keys), images, genids, between, rows))
+
+
+def _copied_rows(fields: Any) -> CopiedRows:
+    """Restore rows that are copied as they are: whoever has a table of his own looks at their
+    digest alone."""
+    if type(fields) is not tuple:
+        raise ValueError("CopiedRows: expected an array")
+    fields = complete_fields(CopiedRows, fields)
+    columns, key_width, locks, rows, digest = fields
+    if not {tuple}.issuperset(map(type, (columns, locks, rows))):
+        raise ValueError("CopiedRows: expected arrays of columns, locks and rows")
+    if not {int}.issuperset(map(type, (key_width, digest))):
+        raise ValueError("CopiedRows: expected the key's width and a digest")
+    if not {tuple}.issuperset(map(type, rows)):
+        raise ValueError("CopiedRows: expected an array of each row")
+    return _new(CopiedRows, fields)
 
 
 _RESULT: Final = record_restorer(Result)

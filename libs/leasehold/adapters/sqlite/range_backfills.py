@@ -38,7 +38,9 @@ from leasehold.adapters.os.scheduling import take_short_turns
 from leasehold.adapters.sqlite.checking.yielding import (
     STEPS_BETWEEN_LOOKS,
     GivesWay,
+    ProcessorWaits,
     Users,
+    pause_by_need_ns,
     pause_ns,
     processors_wanted,
 )
@@ -112,6 +114,7 @@ class RangeBackfills:
         self._rows = PIECE_ROWS_FIRST
         self._attached: _Waiting | None = None  # whose run this connection has
         self._merged = 0  # entries of that run
+        self._waits: ProcessorWaits | None = None
         self._since = 0  # from that one of `_written` on keys are not in the table of them
         self._written: dict[int, list[Key] | None] = {}
         """Of tables of which a run is made or merged: keys that were written since it was begun,
@@ -269,7 +272,19 @@ class RangeBackfills:
         self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, min(fit, 2 * rows)))
         if not beside:
             return Merged(passed, 0)
+        waited_ns = self._waits_of_users_ns()
+        if waited_ns is not None:
+            return Merged(passed, pause_by_need_ns(worked_ns, waited_ns, gentle=gentle))
         return Merged(passed, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
+
+    def _waits_of_users_ns(self) -> int | None:
+        """Return for how long the thread that applies the log, which is this one, has waited for a
+        processor since the piece before; None where that is not told."""
+        if self._waits is None:
+            if not self._users.thread_id:
+                return None
+            self._waits = ProcessorWaits(self._users.thread_id)
+        return self._waits.take_ns()
 
     def _merge_piece(
         self, plan: WritePlan, entries: EntriesPlan, first: _Waiting, rows: int
@@ -454,7 +469,7 @@ class _Sorter:
             connection.execute(f"PRAGMA cache_size = -{SORTER_CACHE_MB * 1024}")
             connection.execute("ATTACH ? AS store", (str(self._store),))
             connection.set_progress_handler(
-                GivesWay(self._users, self._closing), STEPS_BETWEEN_LOOKS
+                GivesWay(self._users, self._closing, by_need=True), STEPS_BETWEEN_LOOKS
             )
             connection.execute(work.make)
             connection.execute(work.select, work.bindings)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from threading import get_native_id
 from typing import Any, Final
 
 import apsw
@@ -42,6 +43,7 @@ from leasehold.adapters.sqlite.outcomes import Outcomes
 from leasehold.adapters.sqlite.plan import WritePlan, entry_key
 from leasehold.adapters.sqlite.range_backfills import DIRECT_ROWS_MAX, WAITING, RangeBackfills
 from leasehold.adapters.sqlite.removal import Removal
+from leasehold.adapters.sqlite.row_copying import RowCopying
 from leasehold.adapters.sqlite.row_history import RowHistory, kept_from, table_kept_from
 from leasehold.adapters.sqlite.snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
 from leasehold.adapters.sqlite.statement_memory import (
@@ -59,10 +61,11 @@ from leasehold.model.budget import Budget, RangeLooks
 from leasehold.model.errors import ConfigurationError, Refused, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.keys import Key
-from leasehold.model.ports import Merged, RangeWaiting, Row, StoredCatalog
+from leasehold.model.ports import CopyRange, Merged, RangeWaiting, Row, StoredCatalog
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Image
 from leasehold.model.records.log import (
+    NOT_COMPARED,
     Backfill,
     ChangeKind,
     CheckSlice,
@@ -72,6 +75,7 @@ from leasehold.model.records.log import (
 )
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.rows.key_values import entries
+from leasehold.rows.row_copies import find_copying_index
 from leasehold.settings.private_files import FOLDER_MODE, keep_store_private
 
 CACHE_MB: Final = 64
@@ -490,6 +494,38 @@ class SqliteStore:
                 RowChange(_BACKFILL, backfill.table_id, backfill.version, other, None, genids, ()),
             )
 
+    def read_copy(
+        self, source: Descriptor, target: Descriptor, after: Key, rows_max: int
+    ) -> CopyRange:
+        return self._copying(source, target).read(self._connection, after, rows_max)
+
+    def copy_rows(
+        self, source: Descriptor, target: Descriptor, backfill: Backfill, lsn: int
+    ) -> int:
+        span, said = backfill.span, backfill.copied
+        assert span is not None, "rows are copied by ranges"
+        assert said is not None, "the log says which rows a copy has"
+        rows, digest = self._copying(source, target).put(self._connection, span, lsn)
+        compared = said.digest != NOT_COMPARED
+        if compared and (rows, digest) != (len(said.rows), said.digest):
+            raise StoreCorrupted(
+                f"rows of table {source.name!r} are copied under another key: the log has"
+                f" {len(said.rows)} of them behind {span.after!r:.200}, the store {self.path} has"
+                f" {rows}, or others; remove the store and let the node take a snapshot",
+                table=source.name,
+            )
+        if rows:
+            self._counts.add(target.table_id, rows)
+            if self._past.keeps:
+                self._past.written[target.table_id] = lsn
+        return rows
+
+    def _copying(self, source: Descriptor, target: Descriptor) -> RowCopying:
+        index = find_copying_index(source, target)
+        assert index is not None, "only what has an index over the key is copied by ranges"
+        plan = self._plan(source)
+        return RowCopying(plan, self._plan(target), plan.entries[index.element_id])
+
     def ranges_waiting(self, table_id: int | None = None) -> int:
         return self._ranges.waits if table_id is None else self._ranges.waits_of(table_id)
 
@@ -600,6 +636,7 @@ class SqliteStore:
 
     def give_way(self, *, beside_users: bool, gentle: bool) -> None:
         self._users.beside, self._users.gentle = beside_users, gentle
+        self._users.thread_id = get_native_id()  # of whoever applies the log
 
     def tidy(self) -> None:
         if not self._open:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.keys import Key, Keys
 from leasehold.model.records.events import Genids, Image, RowImage
@@ -48,6 +48,26 @@ class KeySpan(NamedTuple):
     through: Key
 
 
+NOT_COMPARED: Final = -1
+"""Instead of a digest."""
+
+
+class CopiedRows(NamedTuple):
+    """What a range of rows adds to a table under another key, for those who have no rows of the
+    other one: values of `columns`, the first `key_width` of which are the key, then the genids of
+    `locks`, of each of `rows`.
+
+    `digest` is over the genids (`rows/row_copies.py`): each store copies its own rows, and has to
+    find the same ones. NOT_COMPARED, which no log has: what is applied to holds some of them
+    alone."""
+
+    columns: tuple[int, ...]
+    key_width: int
+    locks: tuple[int, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    digest: int
+
+
 class Backfill(NamedTuple):
     """A decided chunk of rows that get an element's pair, each node by its own row: an index entry,
     or the value of a column that is `missing` there.
@@ -62,6 +82,10 @@ class Backfill(NamedTuple):
 
     `span`: rows by range instead, for an index. `keys` is empty then. A node puts their entries in
     its own time (`StoreWriter.merge_entries`), at the latest when the job leaves the run.
+
+    `copied`, where the table follows another one under another key: the span is of its own key, and
+    every node copies the rows of that range from the other table at this very position
+    (`StoreWriter.copy_rows`), but those that are there already: whoever wrote them wrote both.
     """
 
     table_id: int
@@ -71,6 +95,7 @@ class Backfill(NamedTuple):
     images: tuple[Image, ...] = ()
     genids: tuple[Genids, ...] = ()
     span: KeySpan | None = None
+    copied: CopiedRows | None = None
 
 
 class DescriptorWrite(NamedTuple):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, Protocol
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, Status
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.log import (
     AccessWrite,
+    Backfill,
     CatalogWrite,
     ChunkDecided,
     CommentWrite,
@@ -41,6 +42,13 @@ COLLECT_EVERY_COMMITS: Final = 256
 """One by one it would cost half of what a small record's commit does."""
 
 
+class BackfillWriter(Protocol):
+    """What applies backfills to a store, at once or a little later."""
+
+    def backfill(self, descriptor: Any, backfill: Backfill) -> int: ...
+    def copy_rows(self, source: Any, target: Any, backfill: Backfill, lsn: int) -> int: ...
+
+
 def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
     """Apply rows and fills of one commit, each under the version it was made under (T0)."""
     for write in commit.catalog:
@@ -50,7 +58,18 @@ def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -
         descriptor = catalog.version(change.table_id, change.version)
         store.change(descriptor, change, lsn, position, None)
     for backfill in commit.backfills:
-        store.backfill(catalog.version(backfill.table_id, backfill.version), backfill)
+        apply_backfill(backfill, lsn, catalog, store)
+
+
+def apply_backfill(backfill: Backfill, lsn: int, catalog: Catalog, store: BackfillWriter) -> None:
+    """Apply what the commit `lsn` fills, under the version it was decided under."""
+    descriptor = catalog.version(backfill.table_id, backfill.version)
+    if backfill.copied is None:
+        store.backfill(descriptor, backfill)
+        return
+    # Both tables move together, so that the same number is the same step.
+    source = catalog.version(descriptor.mirror, backfill.version)
+    store.copy_rows(source, descriptor, backfill, lsn)
 
 
 def apply_catalog(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> bool:
@@ -59,7 +78,7 @@ def apply_catalog(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter
     for write in commit.catalog:
         before = catalog.jobs.get(write.job_id) if isinstance(write, JobWrite) else None
         catalog.apply(write, commit.commit_us, lsn)
-        if before is not None and before.by_range:
+        if before is not None and before.by_range and not before.copies_rows:
             _end_ranges(before, lsn, catalog, store)
         _keep(write, catalog, store)
     return bool(commit.catalog)

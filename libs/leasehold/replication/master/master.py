@@ -57,6 +57,7 @@ from leasehold.replication.master.release import Release, notices_of_ended_jobs,
 from leasehold.replication.master.request_decider import RequestDecider
 from leasehold.replication.master.request_queue import RequestQueue
 from leasehold.replication.master.request_traces import RequestTraces
+from leasehold.replication.master.row_copying import RowCopying
 from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.master.term_measures import TermMeasures
@@ -140,6 +141,9 @@ class Master:
         self._backfill = BackfillQueue(
             codec, store, changes, self.attempts, chunks, clock_ns, settings.verifier
         )
+        self._copying = RowCopying(
+            catalog, store, codec, self._limits, changes, settings.batch.record_bytes_max
+        )
         self._pace = BackfillPace(settings.backfill)
         self.intake = Intake(position, now.mono_ns, self._queue, self._backfill, self.attempts)
         self.flight = RecordInFlight(position, codec)
@@ -217,7 +221,11 @@ class Master:
         round."""
         if self._release.waits or self._queue or self._pace.measures:
             return True
-        return self._backfill.waits
+        return self._backfill.waits or self._copying.is_under_way
+
+    def has_due_answers(self, now: Now) -> bool:
+        """Return whether a tick would give an answer, or the end of a job."""
+        return self._release.is_due(self._may_answer(now))
 
     def acks_let_go(self, now: Now) -> bool:
         """Whether a tick after what was just heard would let it go on."""
@@ -289,8 +297,8 @@ class Master:
                 wake += self._settings.heartbeat_ms * NS_PER_MS
         if self._release.waits:
             wake = min(wake, now.mono_ns + 20 * NS_PER_MS)
-        if self._backfill.waits:
-            rest_until_ns = self._pace.rest_until_ns
+        if self._backfill.waits or self._copying.is_under_way:
+            rest_until_ns = max(self._pace.rest_until_ns, self._copying.due_ns)
             if rest_until_ns > now.mono_ns:
                 wake = min(wake, rest_until_ns)
         return wake
@@ -369,7 +377,7 @@ class Master:
 
     def _rows_to_backfill(self, now: Now) -> int:
         """Return how many backfill rows of those that wait may be taken, in index entries."""
-        if not self._backfill.waits or self._disk.is_short:
+        if self._disk.is_short or not (self._backfill.waits or self._copying.waits(now)):
             return 0
         behind = self.watch.records_behind(self._log_end, now.mono_ns)
         users, gentle = self._has_users(now), self._catalog.is_gentle()
@@ -386,7 +394,8 @@ class Master:
 
     def _take(self, batch: Batch, now: Now) -> None:
         """Take requests first, then backfill rows (bounded), then catalog writes, which close the
-        record; but a chunk that the log says is decided now comes alone."""
+        record, or else a range of rows that are copied, which does so, too; but a chunk that the
+        log says is decided now comes alone."""
         draft = batch.draft
         try:
             if self._backfill.is_said() and not self._leaves:
@@ -398,10 +407,15 @@ class Master:
                 self._requests.take(batch, now)
             if self._leaves:
                 return
+            rows_max = 0 if draft.closed else self._rows_to_backfill(now)
+            copies = self._copying.waits(now)
             if not draft.closed:
-                self._backfill.take(batch, self._rows_to_backfill(now), now)
+                # Of two jobs neither waits for the end of the other.
+                self._backfill.take(batch, rows_max // 2 if copies else rows_max, now)
             if not draft.closed:
                 self._take_writes(batch, now)
+            if copies and not draft.closed:
+                self._copying.take(batch, rows_max - draft.rows_filled, now)
         except Full:
             pass  # what did not fit waits for the next record (L8)
 
@@ -424,7 +438,7 @@ class Master:
         answered_through = self._release.answers.answered_through(self._log_end)
         data = self.flight.pack(draft, position.digest, through, topics, answered_through)
         self._appended_ns = now.mono_ns
-        users, waiting = self._has_users(now), self._backfill.waits
+        users, waiting = self._has_users(now), self._backfill.waits or self._copying.waits(now)
         self._pace.appended(draft.rows_filled, now.mono_ns, users=users, waiting=waiting)
         decided_ns = self._clock_ns() - begun_ns
         self._measures.appended(data, decided_ns)

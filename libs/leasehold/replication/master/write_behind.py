@@ -18,9 +18,10 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.model.budget import RangeLooks, is_spending, spending_nothing
 from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
-from leasehold.model.ports import Row, StoreWriter
+from leasehold.model.ports import CopyRange, Row, StoreWriter
 from leasehold.model.records.log import Backfill, ChangeKind, Commit, RowChange, TableTruncated
 from leasehold.model.records.requests import Outcome, ReadRange
+from leasehold.replication.log.apply import apply_backfill
 from leasehold.transaction.overlay import row_after
 
 MANY_CHANGES: Final = 1_000
@@ -147,7 +148,7 @@ class WriteBehind:
             descriptor = catalog.version(change.table_id, change.version)
             self.change(descriptor, change, lsn, position, row)
         for backfill in commit.backfills:
-            self.backfill(catalog.version(backfill.table_id, backfill.version), backfill)
+            apply_backfill(backfill, lsn, catalog, self)
 
     def _put_pieces(
         self, commit: Commit, before: Sequence[Row | None], lsn: int, catalog: Catalog
@@ -181,6 +182,12 @@ class WriteBehind:
 
     def backfill(self, descriptor: Any, backfill: Backfill) -> int:
         return self.settle().backfill(descriptor, backfill)
+
+    def read_copy(self, source: Any, target: Any, after: Key, rows_max: int) -> CopyRange:
+        return self.settle().read_copy(source, target, after, rows_max)
+
+    def copy_rows(self, source: Any, target: Any, backfill: Backfill, lsn: int) -> int:
+        return self.settle().copy_rows(source, target, backfill, lsn)
 
     def ranges_waiting(self, table_id: int | None = None) -> int:
         return self._store.ranges_waiting(table_id)

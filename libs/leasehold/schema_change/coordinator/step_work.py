@@ -11,13 +11,14 @@ from typing import NamedTuple, Protocol
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Column, Element, Index
+from leasehold.catalog.elements import ALL_ROWS, Column, Element, Index
 from leasehold.catalog.job import Job, Phase
 from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now
 from leasehold.model.records.log import CheckSlice
 from leasehold.model.time_units import NS_PER_MS
+from leasehold.rows.row_copies import find_copying_index
 from leasehold.schema_change.coordinator.job_state import JobMemory, Verification
 from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk
 from leasehold.schema_change.coordinator.verification import (
@@ -46,9 +47,10 @@ class WorkSettings(NamedTuple):
 
 class RangeProgress(Protocol):
     """How far nodes are with backfills by range. `known`: everybody who reads the log knows
-    those."""
+    those; `copies_known`: and rows that are copied by range."""
 
     def known(self, now_ns: int) -> bool: ...
+    def copies_known(self, now_ns: int) -> bool: ...
     def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
         """Return who of the master and `nodes` has not merged all ranges that are in the log."""
         ...
@@ -62,6 +64,9 @@ class NoRanges:
     """The progress while nobody says that he knows ranges."""
 
     def known(self, now_ns: int) -> bool:
+        return False
+
+    def copies_known(self, now_ns: int) -> bool:
         return False
 
     def still_merging(self, nodes: Collection[str]) -> tuple[str, ...]:
@@ -124,16 +129,27 @@ class StepWork:
     def find_ranged(self, job: Job, now: Now) -> frozenset[int]:
         """Return the elements of the job's step that are filled by range: plain indexes, whose
         entries SQL tells, and of which no row can compute for long; columns that each node computes
-        from its own rows, unless an index gets their entries meanwhile. Of its own table alone: by
-        that a node finds the job of a range."""
+        from its own rows, unless an index gets their entries meanwhile; all rows, under another
+        key. Of its own table alone: by that a node finds the job of a range."""
         if job.current.table_id or not self.ranges.known(now.mono_ns):
             return frozenset()
         descriptor = self._catalog.newest(job.table_id)
         elements = map(descriptor.element, job.current.backfills)
-        return frozenset(e.element_id for e in elements if e and _is_ranged(e, descriptor))
+        ranged = frozenset(e.element_id for e in elements if e and _is_ranged(e, descriptor))
+        return ranged | self._find_copied(job, descriptor, now)
+
+    def _find_copied(self, job: Job, descriptor: Descriptor, now: Now) -> frozenset[int]:
+        """Return what stands for all rows, where those are copied under another key by range."""
+        if ALL_ROWS not in job.current.backfills or not self.ranges.copies_known(now.mono_ns):
+            return frozenset()
+        assert descriptor.mirror, "all rows go into the table that follows"
+        target = self._catalog.newest(descriptor.mirror)
+        index = find_copying_index(descriptor, target)
+        return frozenset() if index is None else frozenset((ALL_ROWS,))
 
     def _backfill(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
-        failed = self.ranges.find_failure(job) if job.by_range else None
+        merged = job.by_range and not job.copies_rows
+        failed = self.ranges.find_failure(job) if merged else None
         if failed is not None:
             # The job can't succeed any more, so no other row has to be looked at.
             key, error = failed
@@ -146,7 +162,7 @@ class StepWork:
             return None
         if job.verdict:
             return turn_back(job, now.wall_us, job.verdict, job.findings, job.code)
-        if job.by_range and job.chunks_ended:
+        if merged and job.chunks_ended:
             if self.coherent is None:
                 # ⚠ Of a master's first moments: who serves has ranges left, as far as it knows.
                 memory.waiting = "the coherent nodes to be known"

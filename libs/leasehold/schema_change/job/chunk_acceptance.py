@@ -33,7 +33,7 @@ def accept_border(catalog: Catalog, border: BackfillBorder) -> bool:
     """Say whether a border is taken: as a chunk, where the run fills ranges and the log has none as
     far as that. One that comes twice, or that no row can have as its key, is not."""
     job = _running(catalog, Phase.BACKFILLING, border.job_id, border.run)
-    if job is None or not job.by_range or job.table_id != border.table_id:
+    if job is None or not job.by_range or job.copies_rows or job.table_id != border.table_id:
         return False
     newest = catalog.newest(border.table_id)
     if border.version != newest.version or border.element_id != job.element_id:
@@ -54,7 +54,9 @@ def accept_chunk(catalog: Catalog, chunk: Chunk) -> bool:
     the version it names, which is the newest. One that comes late, or twice after the end, is
     not."""
     job = _running(catalog, Phase.BACKFILLING, chunk.job_id, chunk.run)
-    if job is None or job.worked_table != chunk.table_id or job.element_id != chunk.element_id:
+    if job is None or job.copies_rows:
+        return False
+    if job.worked_table != chunk.table_id or job.element_id != chunk.element_id:
         return False
     newest = catalog.newest(chunk.table_id)
     if chunk.version != newest.version:
@@ -66,8 +68,9 @@ def accept_chunk(catalog: Catalog, chunk: Chunk) -> bool:
 
 
 def accept_end(catalog: Catalog, end: ChunksEnd) -> bool:
-    """Say whether an end marker ends the run it names."""
-    return _running(catalog, Phase.BACKFILLING, end.job_id, end.run) is not None
+    """Say whether an end marker ends the run it names: none ends one that Spark has no part in."""
+    job = _running(catalog, Phase.BACKFILLING, end.job_id, end.run)
+    return job is not None and not job.copies_rows
 
 
 def accept_findings(catalog: Catalog, findings: Findings) -> bool:

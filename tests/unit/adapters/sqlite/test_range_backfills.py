@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import apsw
@@ -317,7 +318,8 @@ def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
     for name, each_ms in (("monotonic_ns", took_ms), ("thread_time_ns", 6)):
         clock = itertools.count(0, each_ms * 1_000_000)
         monkeypatch.setattr(range_backfills, name, clock.__next__)
-    monkeypatch.setattr(range_backfills, "processors_wanted", lambda: 0)
+    waits = SimpleNamespace(take_ns=lambda: (took_ms - 6) * 1_000_000)
+    monkeypatch.setattr(range_backfills, "ProcessorWaits", lambda thread_id: waits)
     monkeypatch.setattr(range_backfills, "PIECE_ROWS_FIRST", 8)
     monkeypatch.setattr(range_backfills, "PIECE_ROWS_MIN", 1)
     monkeypatch.setattr(range_backfills, "PIECE_ROWS_MAX", 8)

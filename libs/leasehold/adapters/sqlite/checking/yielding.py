@@ -7,6 +7,10 @@ write the work stops every `WORK_NS` and pauses for as long as `pause_ns` says, 
 itself kept from a processor and by how many want one now: with processors to spare it does not
 pause at all. The first alone is not enough: the kernel may leave one processor to a thread that
 never waits, and all others to the second one for a tenth of a second.
+
+That pauses for whoever wants a processor, and all day on a machine that is always busy. What is
+sorted and merged is paid for by writers who wait for its end, too: it pauses by need, for as long
+as the thread that applies the log was kept from a processor (`ProcessorWaits`).
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ STEPS_BETWEEN_LOOKS: Final = 20_000
 
 
 LOAD: Final = Path("/proc/loadavg")
+TASKS: Final = Path("/proc/self/task")
 PROCESSORS: Final = os.cpu_count() or 1
 
 
@@ -56,23 +61,57 @@ def pause_ns(worked_ns: int, took_ns: int, wanted: int = 0, *, gentle: bool = Fa
     return 2 * pause + worked_ns if gentle else pause
 
 
+class ProcessorWaits:
+    """Tells for how long a thread of this process has wanted a processor and had none, as the
+    kernel counts it. `folder`: where it does."""
+
+    def __init__(self, thread_id: int, folder: Path = TASKS) -> None:
+        self._path = folder / str(thread_id) / "schedstat"
+        self._before_ns = self._read_ns()
+
+    def take_ns(self) -> int | None:
+        """Return how long since this was asked last; None where the kernel does not tell."""
+        now_ns, before_ns = self._read_ns(), self._before_ns
+        self._before_ns = now_ns
+        return None if now_ns is None or before_ns is None else max(0, now_ns - before_ns)
+
+    def _read_ns(self) -> int | None:
+        """Return the second of its numbers: time on a processor, time waiting for one, turns."""
+        try:
+            return int(self._path.read_bytes().split()[1])
+        except (OSError, IndexError, ValueError):
+            return None
+
+
+def pause_by_need_ns(worked_ns: int, waited_ns: int, *, gentle: bool = False) -> int:
+    """Return how long to pause after `worked_ns` of processor time where, since the last time that
+    this was asked, who applies the log has waited for `waited_ns` for a processor. A `gentle` pace
+    is at most half."""
+    pause = min(PAUSES_MAX * worked_ns, WAITS_REPAID * waited_ns)
+    return 2 * pause + worked_ns if gentle else pause
+
+
 @dataclass(slots=True)
 class Users:
-    """Whether some write meanwhile, and whether a job is to be felt half as much by them. Set by
-    one thread, read by others."""
+    """Whether some write meanwhile, and whether a job is to be felt half as much by them.
+    `thread_id`: which thread applies the log, 0 = not known yet. Set by one thread, read by
+    others."""
 
     beside: bool = False
     gentle: bool = False
+    thread_id: int = 0
 
 
 class GivesWay:
     """SQLite's progress handler of one piece of work, made in the thread that does it. While
-    `users` are beside it somebody waits, so that pauses are made; `closing` ends the work, a pause
-    included."""
+    `users` are beside it somebody waits, so that pauses are made, `by_need` or for whoever wants a
+    processor; `closing` ends the work, a pause included."""
 
-    def __init__(self, users: Users, closing: Event) -> None:
+    def __init__(self, users: Users, closing: Event, *, by_need: bool = False) -> None:
         self._users = users
         self._closing = closing
+        self._by_need = by_need
+        self._waits: ProcessorWaits | None = None
         self._since_ns = monotonic_ns()
         self._worked_ns = thread_time_ns()
         self.paused_ns = 0
@@ -83,11 +122,19 @@ class GivesWay:
         if worked_ns >= WORK_NS:
             if self._users.beside:
                 left_ns = PAUSED_IN_ALL_MAX_NS - self.paused_ns
-                took_ns, gentle = monotonic_ns() - self._since_ns, self._users.gentle
-                wanted_ns = pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle)
-                pause = min(left_ns, wanted_ns)
+                pause = min(left_ns, self._pause_ns(worked_ns))
                 self.paused_ns += pause
                 self._closing.wait(pause / 1e9)
             self._since_ns = monotonic_ns()
             self._worked_ns = thread_time_ns()
         return self._closing.is_set()
+
+    def _pause_ns(self, worked_ns: int) -> int:
+        gentle = self._users.gentle
+        if self._by_need and self._waits is None and self._users.thread_id:
+            self._waits = ProcessorWaits(self._users.thread_id)
+        waited_ns = None if self._waits is None else self._waits.take_ns()
+        if waited_ns is not None:
+            return pause_by_need_ns(worked_ns, waited_ns, gentle=gentle)
+        took_ns = monotonic_ns() - self._since_ns
+        return pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle)

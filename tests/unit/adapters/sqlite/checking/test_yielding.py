@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from threading import Event
+from threading import Event, get_native_id
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,11 +13,14 @@ from leasehold.adapters.sqlite.checking.yielding import (
     LOAD,
     PAUSED_IN_ALL_MAX_NS,
     PAUSES_MAX,
+    TASKS,
     WAITS_REPAID,
     WANTED_REPAID,
     WORK_NS,
     GivesWay,
+    ProcessorWaits,
     Users,
+    pause_by_need_ns,
     pause_ns,
     processors_wanted,
 )
@@ -148,3 +152,44 @@ def test_what_closes_ends_the_statement(thread: Thread) -> None:
     assert thread.works(WORK_NS) == 0
     thread.closing.set()
     thread.works(1)
+
+
+# ------------------------------------------------------------------ by need
+
+
+def test_by_need_it_pauses_for_what_who_applies_the_log_has_waited() -> None:
+    assert pause_by_need_ns(2 * MS, 0) == 0, "it had a processor whenever it wanted one"
+    assert pause_by_need_ns(2 * MS, MS) == WAITS_REPAID * MS
+    assert pause_by_need_ns(2 * MS, 500 * MS) == 2 * MS * PAUSES_MAX
+    assert pause_by_need_ns(2 * MS, 0, gentle=True) == 2 * MS
+    assert pause_by_need_ns(2 * MS, MS, gentle=True) == (2 * WAITS_REPAID + 2) * MS
+
+
+def test_the_kernel_tells_how_long_a_thread_has_waited(tmp_path: Path) -> None:
+    told = tmp_path / "7" / "schedstat"
+    told.parent.mkdir()
+    told.write_text("900 100 3\n")
+    waits = ProcessorWaits(7, tmp_path)
+    told.write_text("950 130 4\n")
+    assert waits.take_ns() == 30
+    assert waits.take_ns() == 0
+    told.write_text("")
+    assert waits.take_ns() is None
+    assert ProcessorWaits(8, tmp_path).take_ns() is None
+
+
+@pytest.mark.skipif(not TASKS.exists(), reason="this kernel does not tell")
+def test_here_the_kernel_tells() -> None:
+    assert ProcessorWaits(get_native_id()).take_ns() is not None
+
+
+def test_a_piece_of_work_goes_by_need_as_soon_as_it_is_known_whose(
+    thread: Thread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = SimpleNamespace(take_ns=lambda: WORK_NS // 4)
+    monkeypatch.setattr(yielding, "ProcessorWaits", lambda thread_id: waits)
+    thread.gives_way = GivesWay(thread.users, thread.closing, by_need=True)
+    thread.users.beside, thread.wanted = True, 3
+    assert thread.works(WORK_NS) == 3 * WANTED_REPAID * WORK_NS
+    thread.users.thread_id = 5
+    assert thread.works(WORK_NS) == WORK_NS * WAITS_REPAID // 4
