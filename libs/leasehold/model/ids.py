@@ -34,7 +34,10 @@ log."""
 ENUMS: Final = 7
 """What a process has to know before a master makes an enum type: its record in the log, and columns
 whose values are places of labels."""
-KNOWN: Final = ENUMS
+NARROWED_TYPES: Final = 9
+"""What a process has to know before a master narrows a column's type where it stands: that a node
+which verifies the column looks through its rows for values that the narrower type lacks."""
+KNOWN: Final = NARROWED_TYPES
 """The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1

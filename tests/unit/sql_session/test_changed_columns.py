@@ -64,7 +64,7 @@ def test_a_value_that_does_not_fit_ends_the_job_where_it_is_met(
     client.ask("create table t (id int primary key, a varchar(9), d text)")
     client.ask("insert into t values (1, 'fits', '2026-02-28'), (2, '1234567', '2026-02-30')")
     for said, code, why in (
-        ("a type varchar(5)", "22001", "too long"),
+        ("a type varchar(5) using a || ''", "22001", "too long"),
         ("d type date using d::date", "22008", "2026-02-30"),
         ("d type int using d::int", "22P02", "2026-02-28"),
     ):

@@ -23,6 +23,7 @@ from leasehold.model.ids import (
     COLUMN_TYPES,
     COMPUTED_BACKFILLS,
     ENUMS,
+    NARROWED_TYPES,
     TRANSACTION_JOBS,
     VIEWS,
 )
@@ -160,6 +161,7 @@ class SchemaChanges:
             demands=request.demands,
         )
         script.trusted = request.held
+        script.narrows = self.all_know(NARROWED_TYPES, now.mono_ns)
         script.comments = self.all_know(VIEWS, now.mono_ns)
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)
@@ -265,7 +267,11 @@ class SchemaChanges:
             )
         in_place = self.all_know(CHANGES_IN_PLACE, now.mono_ns)
         made = plan(
-            statement.change, self._catalog, in_place=in_place, computed=self._is_computed(now)
+            statement.change,
+            self._catalog,
+            in_place=in_place,
+            computed=self._is_computed(now),
+            narrows=self.all_know(NARROWED_TYPES, now.mono_ns),
         )
         return Decision((), self._explained(statement, made), self._catalog)
 

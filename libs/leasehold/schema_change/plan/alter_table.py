@@ -166,6 +166,7 @@ def plan_alter_table(
     *,
     in_place: bool = True,
     computed: bool = True,
+    narrows: bool = True,
 ) -> Changes | RestartPlan | NothingToDo:
     table = find_table(catalog, statement.table, statement)
     if isinstance(table, NothingToDo):
@@ -177,7 +178,7 @@ def plan_alter_table(
     if key is not None:
         return plan_key_change(table, key, catalog)
     made = TableDraft(table, relation_names(catalog), catalog, context)
-    made.in_place, made.computed = in_place, computed
+    made.in_place, made.computed, made.narrows = in_place, computed, narrows
     earlier = earlier.for_actions(statement)
     kind = read_actions(made, statement.actions, earlier.elements)
     others = alter_identities(made.altered, catalog, earlier)

@@ -229,6 +229,16 @@ def widen_type(column: Column, wide: Type) -> ElementPath:
     return ElementPath(column, after_commit=(held, Stage({"narrow": None})), irreversible_from=1)
 
 
+def narrow_type(column: Column, narrow: Type) -> ElementPath:
+    """Change a column's type to one that has some of its values, in the same storage form: those
+    that are there stay as they are. It is a constraint, then a type: first what is written has to
+    be one of the narrower type, while readers have the wider one, and every node looks through its
+    rows for others. ⚠ Only then it is what readers rely on."""
+    held = enforcing_stage({"narrow": narrow})
+    public = Stage({"type": narrow, "narrow": None})
+    return ElementPath(column, before_commit=(held,), after_commit=(public,))
+
+
 def rename_labels(column: Column, renamed: Type) -> ElementPath:
     """Give labels of an enum type other names: what is stored is the same, and each version reads
     and writes it by the names that it knows."""
