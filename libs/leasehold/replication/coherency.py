@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from leasehold.model.ids import known_to
+from leasehold.model.features import known_to
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Grant
 from leasehold.model.time_units import NS_PER_MS
@@ -294,7 +294,7 @@ class CoherencyWatch:
         return tuple(given)
 
     def all_know(self, what: int, now_ns: int) -> bool:
-        """Whether every process that is heard of knows this (`ids.known_to`), coherent or not. A
+        """Whether every process that is heard of reads what has that number, coherent or not. A
         candidate hears them, too; until it has done so for as long as anybody takes to acknowledge
         it says no."""
         lately_ns = now_ns - self._silence_ns()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.audit import AuditEvent
+from leasehold.model.features import FeatureGate
 from leasehold.model.measures import Measures
 from leasehold.model.ports import Codec, Now
 from leasehold.model.records.acks import (
@@ -108,10 +109,10 @@ class Master:
         self._leaves = False
         self.watch = CoherencyWatch(settings.coherency, now.mono_ns, running, position.offset)
         self.changes = changes
-        changes.all_know = self.watch.all_know
+        changes.features = FeatureGate(self.watch.all_know)
         self._disk = disk or DiskRoom(name, "", 0)
         changes.check_room = self._disk.check_statements
-        self._merges = MergeReports(name, self.watch, store, position.offset)
+        self._merges = MergeReports(name, self.watch, changes.features, store, position.offset)
         changes.coordinator.follow_ranges(self._merges)
         self.attempts = Attempts(position, spared)
         self._log_clock = LogClock(position, store, now, settings.outcomes)
