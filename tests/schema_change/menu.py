@@ -155,6 +155,13 @@ def narrowed(kind: str, definition: str, *values: Any, given: tuple[str, ...] = 
 INDEXES: Final = [
     changed(INDEX, domain=A3),
     changed(UNIQUE, domain=A3, may_fail=True),
+    changed(f"{UNIQUE} NULLS NOT DISTINCT", domain=A3, may_fail=True),
+    changed(
+        "ALTER TABLE t ADD CONSTRAINT u UNIQUE USING INDEX i",
+        *(TABLE, f"{UNIQUE} NULLS NOT DISTINCT"),
+        domain=A3,
+    ),
+    changed("DROP INDEX i", TABLE, f"{UNIQUE} NULLS NOT DISTINCT", domain=A3),
     changed("DROP INDEX i", TABLE, INDEX, domain=A3),
     changed("DROP INDEX i", TABLE, UNIQUE, domain=A3),
     changed(CONSTRAINT, domain=A2, may_fail=True),

@@ -30,6 +30,7 @@ class Feature(IntEnum):
     ENUMS = 7
     FEATURE_LEVEL = 8
     NARROWED_TYPES = 9
+    EQUAL_NULLS = 10
 
     @property
     def title(self) -> str:
@@ -58,6 +59,7 @@ _WRITTEN: Final = {
     Feature.ENUMS: "enum types, and columns of them",
     Feature.FEATURE_LEVEL: "the feature level of the database, up to which it is finalized",
     Feature.NARROWED_TYPES: "column types narrowed where they stand, once every node has looked",
+    Feature.EQUAL_NULLS: "unique indexes to which NULLs are equal",
 }
 """What a master writes, or has others write, once a feature may be used."""
 

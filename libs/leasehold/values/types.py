@@ -204,6 +204,8 @@ def is_narrower(narrow: Type, kind: Type) -> bool:
 
 def words_of(kind: Type, value: Any) -> str:
     """Return a storage value, or the sort key of one, as a refusal shows it."""
+    if value is None:
+        return "null"
     if value == doubles.NAN and kind.name in FLOATS:
         return doubles.NAN
     shown = numeric.words_of(value) if kind.name == "numeric" and value else repr(value)

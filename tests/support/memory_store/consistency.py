@@ -253,7 +253,8 @@ def _computable(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -
 
 
 def _unique(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> list[Violation]:
-    """Condition 6: a public unique index has no two rows with equal keys (NULLs are distinct)."""
+    """Condition 6: a public unique index has no two rows with equal keys; NULLs are equal where it
+    says so."""
     found: list[Violation] = []
     for index in descriptor.indexes:
         if not index.unique or index.state not in READABLE:
@@ -262,7 +263,7 @@ def _unique(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> li
         entry_of = entries.entry_of(descriptor, index)
         for key in sorted(rows, key=repr):
             values = entries.key_of(index, entry_of(rows[key]))
-            if values is None or None in values:
+            if values is None or not index.can_collide(values):
                 continue
             other = first.setdefault(values, key)
             if other != key:

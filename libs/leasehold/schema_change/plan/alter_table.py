@@ -42,6 +42,7 @@ from leasehold.schema_change.plan.identity import (
     drop_identity,
     set_identity,
 )
+from leasehold.schema_change.plan.index_constraints import add_unique_by_index
 from leasehold.schema_change.plan.locks import add_lock, drop_lock
 from leasehold.schema_change.plan.primary_key import plan_key_change, read_key_change
 from leasehold.schema_change.plan.results import Changes, NothingToDo, RestartPlan, find_table
@@ -56,6 +57,7 @@ from leasehold.sql.syntax.statements import (
     AddIdentity,
     AddLock,
     AddUnique,
+    AddUniqueByIndex,
     AlterIdentity,
     AlterTable,
     AlterType,
@@ -146,6 +148,7 @@ _READERS: Final[Mapping[type, tuple[str, Callable[[TableDraft, Any], None]]]] = 
     SetNotNull: ("set not null", set_not_null),
     DropNotNull: ("drop not null", drop_not_null),
     AddUnique: ("add constraint", lambda draft, action: add_unique(draft, action.unique)),
+    AddUniqueByIndex: ("add constraint", add_unique_by_index),
     AddCheck: ("add constraint", lambda draft, action: add_check(draft, action.check)),
     AddForeignKey: ("add constraint", lambda draft, action: add_foreign_key(draft, action.key)),
     ValidateConstraint: ("validate constraint", validate_constraint),

@@ -457,12 +457,12 @@ def _can_be_narrowed(draft: TableDraft, old: Column, action: AlterType) -> bool:
     """Whether the type is changed where the column stands, to one that has some of its values.
     ⚠ Not where its default is none of them: who leaves the column out writes that until the change
     is over, whether or not the same statement drops it."""
-    standing = draft.table.element(old.element_id)
-    if not draft.narrows or not isinstance(standing, Column) or old.generated:
+    before = draft.table.element(old.element_id)
+    if not draft.narrows or not isinstance(before, Column) or old.generated:
         return False
     if action.using is not None or not is_narrower(action.type, old.type):
         return False
-    return is_kept(action.type, standing.default) and is_kept(action.type, old.default)
+    return is_kept(action.type, before.default) and is_kept(action.type, old.default)
 
 
 def _change_where_it_stands(draft: TableDraft, old: Column, action: AlterType) -> None:

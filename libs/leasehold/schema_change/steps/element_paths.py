@@ -315,6 +315,14 @@ def show_index(index: Index, name: str) -> ElementPath:
     return ElementPath(index, after_commit=(Stage({"implied": False, "name": name}),))
 
 
+def constrain_by(index: Index, name: str) -> ElementPath:
+    """Make an index that is there that of a UNIQUE constraint, which gives it its name."""
+    if name == index.name:
+        return ElementPath(index, after_commit=(Stage({"constraint": True}),))
+    named = Stage({"constraint": True, "name": name, "alias": index.name})
+    return ElementPath(index, after_commit=(named, Stage({"alias": ""})))
+
+
 def hide_index(index: Index, *, waits: int = 0) -> ElementPath:
     """Hide an index that a foreign key of its table goes on needing. What is UNIQUE is that no
     more, as `drop_index` has it."""

@@ -36,7 +36,7 @@ from leasehold.adapters.sqlite.layout import (
     physical_columns,
     table_name,
 )
-from leasehold.adapters.sqlite.plan import EntriesPlan
+from leasehold.adapters.sqlite.plan import NULL_KEY, EntriesPlan
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import (
     ALL_ROWS,
@@ -363,9 +363,11 @@ class TableCheck:
         )
 
     def _unique(self, index: Index, statements: EntriesPlan) -> None:
-        """Check condition 6 of keys; a key with a NULL in it equals no other, as in PostgreSQL."""
+        """Check condition 6 of keys; a key with a NULL in it equals no other unless the index says
+        so, as in PostgreSQL."""
         keys = ", ".join(statements.keys)
-        full = " AND ".join(f"{key} <> x''" for key in statements.keys)
+        distinct = () if index.equal_nulls else statements.keys
+        full = " AND ".join(f"{key} <> x''" for key in distinct) or "1"
         twice = (
             f"SELECT {keys} FROM {statements.name} WHERE {full} GROUP BY {keys} HAVING count(*) > 1"
         )
@@ -376,7 +378,8 @@ class TableCheck:
         names = ", ".join(key_words(self._newest, index))
 
         def words(values: Key) -> str:
-            shown = key_shown(self._newest, index, values)
+            key = tuple(None if part == NULL_KEY and index.equal_nulls else part for part in values)
+            shown = key_shown(self._newest, index, key)
             return f"unique index {index.name!r}: ({names}) = ({shown}) is in another row, too"
 
         # By value, so that the rows of a duplicate are listed together.
