@@ -27,6 +27,7 @@ def shape_of(table: Descriptor) -> tuple[str, ...]:
             unique = "unique " if index.unique else ""
             words.append(f"{unique}index {index.name} ({', '.join(key_words(table, index))})")
             words[-1] += f" include ({listed(index.included)})" if index.included else ""
+            words[-1] += " nulls not distinct" if index.equal_nulls else ""
             words[-1] += f" where {index.predicate}" if index.predicate else ""
     for check in table.checks:
         late = "" if check.state is State.PUBLIC else " not valid"

@@ -4,6 +4,7 @@ writers put into its columns."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from leasehold.sql.syntax.statements import AlterTable, AlterType
@@ -146,9 +147,21 @@ def widened(kind: str, definition: str, *values: Any, given: tuple[str, ...] = (
     )
 
 
+def narrowed(kind: str, definition: str, *values: Any, given: tuple[str, ...] = ()) -> Change:
+    """ALTER COLUMN a TYPE to one that has not all of these values, as the type before has."""
+    return replace(widened(kind, definition, *values, given=given), may_fail=True)
+
+
 INDEXES: Final = [
     changed(INDEX, domain=A3),
     changed(UNIQUE, domain=A3, may_fail=True),
+    changed(f"{UNIQUE} NULLS NOT DISTINCT", domain=A3, may_fail=True),
+    changed(
+        "ALTER TABLE t ADD CONSTRAINT u UNIQUE USING INDEX i",
+        *(TABLE, f"{UNIQUE} NULLS NOT DISTINCT"),
+        domain=A3,
+    ),
+    changed("DROP INDEX i", TABLE, f"{UNIQUE} NULLS NOT DISTINCT", domain=A3),
     changed("DROP INDEX i", TABLE, INDEX, domain=A3),
     changed("DROP INDEX i", TABLE, UNIQUE, domain=A3),
     changed(CONSTRAINT, domain=A2, may_fail=True),
@@ -307,6 +320,40 @@ WIDENED: Final = [
         domain={"a": (0, BIG, None)},
     ),
 ]
+NARROWED: Final = [
+    narrowed("integer", "bigint", 0, BIG, None),
+    narrowed("smallint", "bigint NOT NULL", 0, 1 << 20),
+    narrowed("varchar(1)", "text DEFAULT 'd'", "a", "abc", None),
+    narrowed("varchar(2)", "varchar(5)", "a ", "a   ", None),
+    narrowed("numeric(3,1)", "numeric(5,1)", "1.5", "1000.5", None),
+    narrowed(
+        "integer", "bigint", 0, BIG, None, given=(UNIQUE, "CREATE INDEX j ON t (b) INCLUDE (a)")
+    ),
+    narrowed("integer", "bigint", 0, BIG, None, given=(CHECK,)),
+    *(
+        changed(
+            f"ALTER TABLE t ALTER COLUMN {column} TYPE smallint",
+            *(TABLE, CONSTRAINT, acting),
+            domain={"a": (0, 1), "b": (0, None), column: values},
+            may_fail=column == "a",  # what refers has what there is
+        )
+        for column, values, acting in [
+            ("a", (0, 1 << 20), ACTING),
+            ("b", (0, 1 << 20, None), ACTING),
+            ("b", (0, 1 << 20, None), ACTING_TOO),
+        ]
+    ),
+    changed(
+        "ALTER TABLE t ALTER COLUMN a TYPE smallint, ALTER COLUMN a SET DEFAULT 5",
+        domain={"a": (0, 1 << 20, None)},
+        may_fail=True,
+    ),
+    changed(
+        "ALTER TABLE t ALTER COLUMN a TYPE smallint, ALTER COLUMN a SET NOT NULL",
+        domain={"a": (0, 1 << 20, None)},
+        may_fail=True,
+    ),
+]
 GENERATED_TABLE: Final = TABLE.replace(")", ", g integer GENERATED ALWAYS AS (a + 1) STORED)")
 UNIQUE_G: Final = "CREATE UNIQUE INDEX i ON t (g)"
 ADD_GENERATED: Final = "ALTER TABLE t ADD COLUMN g integer GENERATED ALWAYS AS"
@@ -372,6 +419,7 @@ REMOVALS: Final = list(removals())
 MENU: Final = [
     *(*INDEXES, *COMPUTED_INDEXES, *CONSTRAINTS, *FOREIGN_KEYS, *DEFAULTS, *RENAMES, *TYPES),
     *WIDENED,
+    *NARROWED,
     *(*TABLES, *GENERATED),
     *(*ADDITIONS, *REMOVALS, *COMBINED),
 ]

@@ -37,6 +37,7 @@ from tests.schema_change.menu import (
     UNIQUE_G,
     UNIQUE_PARTIAL,
     domain_of,
+    narrowed,
     widened,
     with_c,
 )
@@ -183,6 +184,8 @@ def ungenerated(
 
 
 BIGINT = Type("bigint")
+INTEGER = Type("integer")
+BIG_A = TABLE.replace("a integer", "a bigint")
 WIDE = TABLE.replace("a integer", "a bigint DEFAULT 5")
 DEFAULT_A = TABLE.replace("a integer", "a integer DEFAULT 5")
 MOST = (1 << 31) - 1
@@ -193,6 +196,13 @@ def retyping(*after_commit: Stage, irreversible_from: int = 0, given: str = TABL
     """Column a by this way."""
     column = changed("ALTER TABLE t ADD COLUMN x integer", given).base.column("a")
     return ElementPath(column, after_commit=after_commit, irreversible_from=irreversible_from)
+
+
+def narrowing(*before_commit: Stage, given: str = "") -> ElementPath:
+    """Column a by this way, whose last stage is behind the commit."""
+    *held, last = before_commit
+    path = retyping(last, given=given or BIG_A)
+    return replace(path, before_commit=tuple(held))
 
 
 class Order(NamedTuple):
@@ -506,6 +516,57 @@ ORDERS = [
         lambda: changed(
             "ALTER TABLE t ALTER COLUMN a DROP DEFAULT", WIDE, domain={"a": (0, BIG)}
         ).by(retyping(Stage({"type": Type("integer")}), given=WIDE)),
+        "no integer",
+    ),
+    Order(
+        "narrower while who writes any value is not waited for",
+        lambda: narrowed("integer", "bigint", 0, BIG).by(
+            retyping(Stage({"type": INTEGER}), given=BIG_A)
+        ),
+        "no integer",
+    ),
+    Order(
+        "narrower, and no row is looked through",
+        lambda: narrowed("integer", "bigint", 0, BIG).by(
+            narrowing(Stage({"narrow": INTEGER}), Stage({"type": INTEGER, "narrow": None}))
+        ),
+        "no integer",
+    ),
+    Order(
+        "narrower, and rows are looked through before writes are held to it",
+        lambda: narrowed("integer", "bigint", 0, BIG).by(
+            narrowing(
+                Stage({}, verify=True),
+                Stage({"narrow": INTEGER}),
+                Stage({"type": INTEGER, "narrow": None}),
+            )
+        ),
+        "no integer",
+    ),
+    Order(
+        "narrower for readers while writes are held to it",
+        lambda: narrowed("integer", "bigint", 0, BIG).by(
+            narrowing(
+                Stage({"type": INTEGER, "narrow": INTEGER}, verify=True), Stage({"narrow": None})
+            )
+        ),
+        "no integer",
+    ),
+    Order(
+        "narrower, and the default is a wide value until then",
+        lambda: changed(
+            "ALTER TABLE t ALTER COLUMN a DROP DEFAULT",
+            TABLE.replace("a integer", f"a bigint DEFAULT {BIG}"),
+            domain={"a": (0, None)},
+        ).by(
+            narrowing(
+                *(
+                    Stage({"narrow": INTEGER}, verify=True),
+                    Stage({"type": INTEGER, "narrow": None, "default": None}),
+                ),
+                given=TABLE.replace("a integer", f"a bigint DEFAULT {BIG}"),
+            )
+        ),
         "no integer",
     ),
     Order(

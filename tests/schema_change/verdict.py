@@ -13,10 +13,11 @@ from leasehold.model.keys import Key
 from leasehold.rows.filled_by_key import complete_image
 from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.values.storage import from_storage, to_storage
+from leasehold.values.types import Type
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.versions import Version
 from tests.schema_change.world import Cell, Row
-from tests.support.memory_store.consistency import KeyValueData, Violation, violations
+from tests.support.memory_store.consistency import KeyValueData, Violation, find_unheld, violations
 
 
 def data_of(rows: tuple[Row, ...]) -> KeyValueData:
@@ -45,7 +46,8 @@ def verified(
     """What every node finds at VERIFYING: `elements` as if they were public already."""
     table = as_if_public(newest, elements)
     found = violations(data_of(rows), table, frozenset(dead), parents=parents_in(rows))
-    return tuple(v for v in found if v.element_id in elements)
+    found = tuple(v for v in found if v.element_id in elements)
+    return (*found, *find_unheld(data_of(rows), newest, elements))
 
 
 def deserved(found: tuple[Violation, ...], newest: Descriptor) -> bool:
@@ -59,6 +61,8 @@ def deserved(found: tuple[Violation, ...], newest: Descriptor) -> bool:
                 own = violation.condition != 6 or not set(columns) <= public
             case Column(derived=Derived(sources)) if "can't be computed" in violation.words:
                 own = not set(sources) <= public
+            case Column(narrow=Type()) if violation.condition == 6:
+                own = violation.element_id not in public
             case _:
                 own = violation.condition != 2 or violation.element_id not in public
         if own:

@@ -164,7 +164,7 @@ class Writers:
         change = decided.changes[0]
         descriptor = catalog.version(1, change.version)
         named = ((descriptor.column(name), value) for name, value in write.values)
-        changed = {column.element_id: to_storage(column.type)(value) for column, value in named}
+        changed = {c.element_id: to_storage(c.written_type)(value) for c, value in named}
         if change.kind is ChangeKind.INSERT:
             changed[ID] = KEY
         after = applied(row, descriptor, change.kind, changed, self._rules)

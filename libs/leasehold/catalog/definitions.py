@@ -159,6 +159,8 @@ def index_text(table: Descriptor, index: Index | None, name: str, *, pretty: boo
         return text
     if index.included:
         text += f" INCLUDE ({', '.join(_names(table, index.included))})"
+    if index.equal_nulls:
+        text += " NULLS NOT DISTINCT"
     if index.predicate:
         text += f" WHERE {index.predicate}" if pretty else f" WHERE {parenthesize(index.predicate)}"
     return text
@@ -231,7 +233,8 @@ def check_text(check: Check) -> str:
 
 
 def unique_text(table: Descriptor, index: Index) -> str:
-    return f"UNIQUE ({', '.join(index_keys(table, index))})"
+    nulls = " NULLS NOT DISTINCT" if index.equal_nulls else ""
+    return f"UNIQUE{nulls} ({', '.join(index_keys(table, index))})"
 
 
 def primary_key_text(table: Descriptor) -> str:

@@ -131,6 +131,7 @@ INDEX_FORM: Final = WireForm(
     Field("mentioned", "", *AS_LIST),
     sparse("implied"),
     sparse("orders", "", *AS_LIST),
+    sparse("equal_nulls"),
 )
 CHECK_FORM: Final = WireForm(
     Check,

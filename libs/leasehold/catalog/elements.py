@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.sequence import Numbering
 from leasehold.catalog.states import State
+from leasehold.model.keys import Key
 from leasehold.values.types import Type
 
 DEFAULT_LOCK: Final = 0
@@ -109,8 +110,9 @@ class Column:
     it. `numbering`: from which sequence its default draws. `owns`: the sequences that go with it,
     in the order in which it got them; (): what `numbering` says of its own. `ordinal`: the element
     id in whose place it stands among the columns that a query sees, since it was made instead of
-    that one; 0 = in its own. `narrow`: the type that it had before it was widened, as long as a
-    version that has it may be in use: values are of it, too. `demanded`: a row must have its pair
+    that one; 0 = in its own. `narrow`: the type that what is written is of, too: that which it had before
+    it was widened, as long as a version that has it may be in use; or that which it is about to
+    have, while rows are looked through for values that one lacks. `demanded`: a row must have its pair
     whatever version inserts it, since no row lacks it any more.
     """
 
@@ -208,6 +210,7 @@ class Index:
 
     `orders`: what is said behind each column of the key (`DESC NULLS LAST`, an operator class), ()
     = of none anything. Entries are in ascending order whatever it says, and read from either end.
+    `equal_nulls`: NULLs are equal in its keys, where they are unique (NULLS NOT DISTINCT).
     """
 
     element_id: int
@@ -224,6 +227,7 @@ class Index:
     mentioned: tuple[int, ...] = ()
     implied: bool = False
     orders: tuple[str, ...] = ()
+    equal_nulls: bool = False
 
     @property
     def over(self) -> frozenset[int]:
@@ -239,6 +243,11 @@ class Index:
     def refuses_duplicates(self) -> bool:
         """Whether a write is refused that makes two rows with equal keys."""
         return self.unique or self.unique_enforced
+
+    def can_collide(self, key: Key | None) -> bool:
+        """Say whether another row may not have this key of an entry, where it is unique; None: the
+        row has no entry. A NULL equals no other unless that was said."""
+        return key is not None and (self.equal_nulls or None not in key)
 
 
 @dataclass(frozen=True, slots=True)

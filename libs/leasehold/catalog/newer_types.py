@@ -57,6 +57,15 @@ def find_newer_type(bodies: Iterable[Any], known: int) -> str:
     return next((name for name in found if _NEWER.get(name, 0) > known), "")
 
 
+def has_equal_nulls(body: Any) -> bool:
+    """Say whether the wire form of a table or a job has a unique index to which NULLs are equal."""
+    if isinstance(body, Mapping):
+        if body.get("equal_nulls") is True:
+            return True
+        return any(has_equal_nulls(value) for value in body.values())
+    return isinstance(body, list | tuple) and any(map(has_equal_nulls, body))
+
+
 def _types_in(body: Any) -> Iterator[str]:
     if isinstance(body, Mapping):
         for name, value in body.items():

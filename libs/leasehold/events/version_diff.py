@@ -185,6 +185,7 @@ def index_words(descriptor: Descriptor, index: Index) -> str:
     columns += f" where {index.predicate}" if index.predicate else ""
     unique = "unique on new writes " if index.unique_enforced else ""
     unique = "unique " if index.unique else unique
+    unique += "nulls not distinct " if index.equal_nulls else ""
     also = f" also named {index.alias}" if index.alias else ""
     return f"{unique}on {columns}{also}"
 

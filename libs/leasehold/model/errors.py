@@ -35,6 +35,7 @@
     │   ├── DuplicateRole         42710    ├── ReservedName       42939
     │   ├── RoleInUse             55006    ├── NotAuthentic       28000
     │   ├── InsufficientPrivilege 42501    ├── DifferentOwners    55000
+    │   ├── IndexNotFit           55000    │
     │   ├── IncompatibleSchema    55000: a schema registry says no to a schema
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
@@ -306,6 +307,10 @@ class WrongIdentity(Refused, sqlstate="55000"):
 
 class NoNumberYet(Refused, sqlstate="55000"):
     """currval or lastval in a session that has drawn no number."""
+
+
+class IndexNotFit(Refused, sqlstate="55000"):
+    """The index is another table's, or a constraint's already."""
 
 
 class IncompatibleSchema(Refused, sqlstate="55000"):

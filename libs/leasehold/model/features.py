@@ -30,6 +30,8 @@ class Feature(IntEnum):
     VIEWS = 6
     ENUMS = 7
     FEATURE_LEVEL = 8
+    NARROWED_TYPES = 9
+    EQUAL_NULLS = 10
     COPIED_ROWS = 12
 
     @property
@@ -58,6 +60,8 @@ _WRITTEN: Final = {
     Feature.VIEWS: "views, and comments on objects",
     Feature.ENUMS: "enum types, and columns of them",
     Feature.FEATURE_LEVEL: "the feature level of the database, up to which it is finalized",
+    Feature.NARROWED_TYPES: "column types narrowed where they stand, once every node has looked",
+    Feature.EQUAL_NULLS: "unique indexes to which NULLs are equal",
     Feature.COPIED_ROWS: "ranges of rows, which each node copies under another primary key",
 }
 """What a master writes, or has others write, once a feature may be used."""

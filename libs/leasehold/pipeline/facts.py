@@ -119,7 +119,7 @@ def make_reader(descriptor: Descriptor, side: FactSource) -> FactReader:
     match descriptor.element(side.element_id):
         case Index() as index:
             entry = entry_of(descriptor, index)
-            return lambda image: _value(key_of(index, entry(image)))
+            return lambda image: _value(key_of(index, entry(image)), equal_nulls=index.equal_nulls)
         case ForeignKey() as key:
             if side.parent:
                 return lambda image: _value(values_of(image, key.parent_columns))
@@ -135,10 +135,10 @@ def make_reader(descriptor: Descriptor, side: FactSource) -> FactReader:
     raise AssertionError(f"element {side.element_id} of {descriptor.name!r} is no constraint")
 
 
-def _value(values: Key | None) -> bytes | None:
+def _value(values: Key | None, *, equal_nulls: bool = False) -> bytes | None:
     """Return equal bytes for values that the store finds equal; None where a NULL makes it equal
-    none."""
-    if values is None or None in values:
+    none, unless `equal_nulls`."""
+    if values is None or (None in values and not equal_nulls):
         return None
     # 0.0 and -0.0 are one value in two forms.
     plain = [value + 0.0 if type(value) is float else value for value in values]

@@ -106,7 +106,7 @@ class ConstraintCheck:
             if write.after is None:
                 continue
             values = key_of(index, entry_of(write.after))
-            if values is None or None in values:
+            if values is None or not index.can_collide(values):
                 continue
             if write.before is not None and key_of(index, entry_of(write.before)) == values:
                 continue  # a duplicate from before the constraint is not made worse

@@ -48,6 +48,8 @@ def _duplicate(
 
 
 def _text_of(kind: Type, value: Any) -> str:
+    if value is None:
+        return "null"
     # What is compared by a sort key may be one here, and no value.
     shown = to_text(kind, value) if sort_key_of(kind) is None else words_of(kind, value)
     return shown[:VALUE_CHARACTERS_MAX]

@@ -37,8 +37,8 @@ def check_unique(
     behind each row.
 
     A row whose key stays as it was is not looked at: it may be a duplicate from before the
-    constraint, which its other columns don't make worse. NULLs differ from each other, and a row
-    outside an index's predicate is no duplicate of any.
+    constraint, which its other columns don't make worse. NULLs differ from each other unless it
+    says otherwise, and a row outside an index's predicate is no duplicate of any.
     """
     claimed: dict[tuple[int, int, Key], Key] = {}
     for (table_id, key), row in rows.items():
@@ -46,7 +46,7 @@ def check_unique(
             continue
         for index in row.descriptor.enforced_uniques:
             values = _key(index, row.descriptor, row.image)
-            if values is None or None in values:
+            if values is None or not index.can_collide(values):
                 continue
             if row.before is not None:
                 before = _key(index, row.descriptor, row.before.values)
@@ -86,7 +86,7 @@ def check_sought(
             if index.name not in names:
                 continue
             values = _key(index, descriptor, image)
-            if values is None or None in values:
+            if values is None or not index.can_collide(values):
                 continue
             for other in holders(descriptor, index.element_id, values, len(rows) + 1):
                 if _still(rows, other, index, descriptor, values):

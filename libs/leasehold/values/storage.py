@@ -383,8 +383,11 @@ def label_of(kind: Type, value: Any) -> str:
 def fit_stored(kind: Type) -> Converter:
     """Return a function that brings the storage value of a type like this one (of more values,
     another length, another version of an enum) to one of this. Raises what `to_storage` raises."""
+    store = to_storage(kind)
+    if kind.enum is None and kind.name == "numeric":
+        return lambda value: None if value is None else store(numeric.decimal_of(value))
     if kind.enum is None:
-        return to_storage(kind)
+        return store
     enum = kind.enum
     if element_of(kind) is None:
         return lambda value: None if value is None else enum.fitting(value)
@@ -396,6 +399,29 @@ def fit_stored(kind: Type) -> Converter:
         return value
 
     return each
+
+
+def keep_stored(kind: Type) -> Converter:
+    """Return a function that returns the storage value of a wider type as it is. Raises what
+    `to_storage` raises for one that the type lacks, and TooLong for a text which only blanks make
+    too long: they would go if it was written anew."""
+    fit = fit_stored(kind)
+
+    def keep(value: Any) -> Any:
+        if fit(value) != value:
+            raise TooLong(f"{len(value)} characters, with blanks at its end, are too long for {kind}")
+        return value
+
+    return keep
+
+
+def is_kept(kind: Type, value: Any) -> bool:
+    """Say whether the storage value of a wider type is one of this, or None."""
+    try:
+        keep_stored(kind)(value)
+    except Refused:
+        return False
+    return True
 
 
 def to_json(kind: Type, value: Any) -> Any:

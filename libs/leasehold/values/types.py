@@ -196,8 +196,16 @@ def holds_all_of(wide: Type, kind: Type) -> bool:
     return False
 
 
+def is_narrower(narrow: Type, kind: Type) -> bool:
+    """Whether a type has some of a type's values, in the same storage form and shown alike, and no
+    others. Labels of an enum type are no such values: what a version of it has is never less."""
+    return kind.enum is None and holds_all_of(kind, narrow) and not holds_all_of(narrow, kind)
+
+
 def words_of(kind: Type, value: Any) -> str:
     """Return a storage value, or the sort key of one, as a refusal shows it."""
+    if value is None:
+        return "null"
     if value == doubles.NAN and kind.name in FLOATS:
         return doubles.NAN
     shown = numeric.words_of(value) if kind.name == "numeric" and value else repr(value)

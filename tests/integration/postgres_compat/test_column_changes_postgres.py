@@ -327,6 +327,64 @@ STORIES: Final = {
         select * from p order by id
         select conname, contype from pg_constraint where conrelid = 't'::regclass order by 1
     """,
+    "a narrower type": """
+        create table t (id bigint primary key, a bigint unique, b text, n numeric(8, 2),
+            s int not null default 5, v varchar)
+        create index on t (b) include (a)
+        insert into t values (1, 2147483648, 'abcd', 100, 70000, 'xyz'), (2, null, null, null, -7)
+        alter table t alter a type int
+        alter table t alter b type varchar(3)
+        alter table t alter n type numeric(4, 2)
+        alter table t alter s type smallint
+        alter table t alter a type int, alter s type smallint
+        select * from t order by id
+        select attname, format_type(atttypid, atttypmod) from pg_attribute
+            where attrelid = 't'::regclass and attnum > 0 order by attnum
+        update t set a = 2147483647, b = 'abc', n = 99.99, s = 32767 where id = 1
+        alter table t alter a type int, alter b type varchar(3), alter n type numeric(4, 2),
+            alter s type smallint, alter v type varchar(3), alter id type smallint
+        select * from t order by id
+        select attname, format_type(atttypid, atttypmod) from pg_attribute
+            where attrelid = 't'::regclass and attnum > 0 order by attnum
+        insert into t (id, a) values (3, 2147483648)
+        insert into t (id, b) values (3, 'abcd')
+        insert into t (id, n) values (3, 100)
+        insert into t (id, s) values (3, 32768)
+        insert into t (id) values (32768)
+        insert into t values (3, -2147483648, 'a    ', -99.99, default, 'v') returning *, length(b)
+        update t set a = a - 1 where id = 3
+        select id from t where a = 2147483647
+        select id from t where a > 5000000000
+        select id from t where id = 70000
+        select b, a from t where b > 'ab' order by b
+        alter table t alter a type smallint using a::smallint
+    """,
+    "a narrower type under constraints": """
+        create table p (id bigint primary key, u text unique)
+        create table t (id int primary key, a int check (a > 0 and a < 40000), b bigint
+            check (b between -5 and 3000000000), r bigint references p on update cascade,
+            s text check (length(s) < 6 and s <> 'no') references p (u) on delete cascade)
+        insert into p values (1, 'abc'), (2147483648, 'd'), (3, 'longer')
+        insert into t values (1, 32767, 2147483647, 1, 'abc'), (2, null, -5, 2147483648, null)
+        alter table t alter r type int
+        alter table p alter id type int
+        alter table p alter u type varchar(3)
+        alter table t alter a type smallint, alter b type int, alter s type varchar(3)
+        insert into t (id, a) values (3, 0)
+        insert into t (id, a) values (3, 39999)
+        update t set b = -6 where id = 1
+        update p set id = 5 where id = 2147483648
+        alter table t alter r type int
+        alter table p alter id type int
+        update p set id = id + 1 where id = 1
+        update p set id = 2147483648 where id = 2
+        insert into t (id, r) values (5, 77)
+        delete from p where u = 'longer'
+        alter table p alter u type varchar(3)
+        select * from t order by id
+        select * from p order by id
+        select conname, contype from pg_constraint where conrelid = 't'::regclass order by 1
+    """,
     "several actions on one column": """
         create table t (id int primary key, a text default 'x', b int, c varchar(5), d int default 1
             not null, e int not null, f int unique)

@@ -17,7 +17,7 @@ from leasehold.model.records.acks import ROLES_CHECKED, CheckReport
 from leasehold.rows.index_entries import entry_of
 from leasehold.schema_change.coordinator.verification import as_if_public, make_finding
 from leasehold.transaction.mirror_table import genids_of, key_in
-from tests.support.memory_store.consistency import KeyValueData, Violation, violations
+from tests.support.memory_store.consistency import KeyValueData, Violation, find_unheld, violations
 from tests.support.memory_store.contents import Contents
 
 
@@ -45,6 +45,7 @@ def check_contents(
         found = violations(data, public, kept, lambda key: _parents(held, key))
         if elements:
             found = tuple(v for v in found if v.element_id in elements)
+            found += find_unheld(data, newest, elements)
             unknown = [e for e in elements if e != ALL_ROWS and newest.element(e) is None]
             if unknown:
                 error = f"version {newest.version} of {newest.name!r} has no element {unknown[0]}"

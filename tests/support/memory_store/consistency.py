@@ -8,7 +8,7 @@ transition; tests and checkers of stores call it on what a store holds at one lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
@@ -18,6 +18,7 @@ from leasehold.model.keys import Key
 from leasehold.rows import index_entries as entries
 from leasehold.rows.check_constraints import condition_of, explain_violation
 from leasehold.rows.generated import explain_difference, is_relied_on, value_of
+from leasehold.values.storage import is_kept
 
 ORPHAN_CONDITIONS: Final = frozenset({1, 3, 5, 7})
 INTEGRITY_CONDITIONS: Final = frozenset({2, 4, 6})
@@ -93,6 +94,21 @@ def violations(
         found.extend(_references(descriptor, rows, parents))
     found.extend(_physical(data, descriptor, dead))
     return tuple(sorted(found, key=lambda v: (v.condition, v.element_id, repr(v.key))))
+
+
+def find_unheld(
+    data: KeyValueData, newest: Descriptor, elements: Collection[int]
+) -> tuple[Violation, ...]:
+    """Return the values of these columns that the narrower type lacks which they are to have:
+    condition 6, once they have it."""
+    held = {c.element_id: c for c in newest.columns if c.narrow is not None}
+    pairs = dict(data.columns)
+    pairs |= {((*k,), e): v for k in data.exists for e, v in zip(newest.primary_key, k, strict=True)}
+    return tuple(
+        Violation(6, e, key, f"column {held[e].name!r}: {value!r} is no {held[e].narrow}")
+        for (key, e), value in sorted(pairs.items(), key=repr)
+        if e in held and e in elements and not is_kept(held[e].written_type, value)
+    )
 
 
 def _state_of(descriptor: Descriptor, element_id: int) -> State:
@@ -237,7 +253,8 @@ def _computable(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -
 
 
 def _unique(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> list[Violation]:
-    """Condition 6: a public unique index has no two rows with equal keys (NULLs are distinct)."""
+    """Condition 6: a public unique index has no two rows with equal keys; NULLs are equal where it
+    says so."""
     found: list[Violation] = []
     for index in descriptor.indexes:
         if not index.unique or index.state not in READABLE:
@@ -246,7 +263,7 @@ def _unique(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> li
         entry_of = entries.entry_of(descriptor, index)
         for key in sorted(rows, key=repr):
             values = entries.key_of(index, entry_of(rows[key]))
-            if values is None or None in values:
+            if values is None or not index.can_collide(values):
                 continue
             other = first.setdefault(values, key)
             if other != key:

@@ -14,6 +14,7 @@ import pytest
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
+from leasehold.model.features import Feature, FeatureGate
 from leasehold.replication.master import batch
 from tests.support.sql_session.sql_client import SqlClient, client_of_tables
 
@@ -64,7 +65,7 @@ def test_a_value_that_does_not_fit_ends_the_job_where_it_is_met(
     client.ask("create table t (id int primary key, a varchar(9), d text)")
     client.ask("insert into t values (1, 'fits', '2026-02-28'), (2, '1234567', '2026-02-30')")
     for said, code, why in (
-        ("a type varchar(5)", "22001", "too long"),
+        ("a type varchar(5) using a || ''", "22001", "too long"),
         ("d type date using d::date", "22008", "2026-02-30"),
         ("d type int using d::int", "22P02", "2026-02-28"),
     ):
@@ -165,3 +166,29 @@ def test_a_block_has_no_rows_that_lack_a_column(client: SqlClient) -> None:
     client.ask("alter table t add column owner text not null")
     client.ask("insert into t values (1, 'me'); commit")
     assert client.ask("select * from t") == [(1, "me")]
+
+
+def test_an_earlier_release_keeps_equal_nulls_away(
+    database: DevDatabase, client: SqlClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would take NULLs for different ones, and let duplicates in."""
+    client.ask("create table t (id int primary key, a int)")
+    master = database.cluster.master()
+    assert master is not None
+    assert master.node is not None
+    changes = master.node.master.changes  # type: ignore[union-attr]
+    earlier = FeatureGate(lambda number, now_ns: number < Feature.EQUAL_NULLS)
+    monkeypatch.setattr(changes, "features", earlier)
+    for text in (
+        "create unique index i on t (a) nulls not distinct",
+        "alter table t add unique nulls not distinct (a)",
+        "alter table t add column b int unique nulls not distinct",
+        "create table u (a int unique nulls not distinct)",
+    ):
+        code, words = failed(client, text)
+        assert (code, "earlier release" in words) == ("0A000", True), text
+    client.ask("create unique index i on t (a)")
+    monkeypatch.undo()
+    client.ask("alter table t add unique nulls not distinct (a)")
+    client.ask("insert into t values (1, null)")
+    assert client.code("insert into t values (2, null)") == "23505"

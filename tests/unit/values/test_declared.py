@@ -68,7 +68,7 @@ def test_a_type_has_every_form(name: str) -> None:
         assert format_type(oid_of(made), None) not in ("???", None)
         assert avro_type(made)
         assert form_of(made, Decimals.STRING).schema
-        assert wrong_value(Column(1, "c", made), "t.c1")
+        assert wrong_value(made, "t.c1")
         assert cast_for(made, Type("text"), "assignment") is not None
         assert cast_for(Type("text"), made, "explicit") is not None
 
@@ -104,7 +104,7 @@ def test_a_check_finds_what_is_no_value_of_the_type(name: str) -> None:
     kind = parse_type(name)
     connection = apsw.Connection(":memory:")
     install_form_check(connection, kind)
-    wrong = f"SELECT {wrong_value(Column(1, 'c', kind), '?1')}"
+    wrong = f"SELECT {wrong_value(kind, '?1')}"
     element = element_of(kind)
     right = value_of(kind) if element is None else to_storage(kind)([None])
     assert connection.execute(wrong, (right,)).get == 0

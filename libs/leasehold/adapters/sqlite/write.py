@@ -229,7 +229,9 @@ class Writing:
     def _own_in_the_way(self, arbiter: int, image: Image) -> bool:
         """Whether this very statement has written a row with the arbiter's key."""
         mine = self._key_in(arbiter, image)
-        return None not in mine and any(
+        index = next((i for i in self._descriptor.indexes if i.element_id == arbiter), None)
+        collides = None not in mine if index is None else index.can_collide(mine)
+        return collides and any(
             after is not None and self._key_in(arbiter, after) == mine
             for after in self._done.values()
         )

@@ -116,7 +116,7 @@ def _judge_unique(descriptor: Descriptor, index: Index, store: Reader) -> Judge:
 
     def judge(key: Key, image: Image) -> str:
         values = key_of(index, entry(image))
-        if values is None or None in values:
+        if values is None or not index.can_collide(values):
             return ""
         found = store.holders(descriptor, index.element_id, values, 2)
         other = next((tuple(o) for o in found if tuple(o) != key), None)

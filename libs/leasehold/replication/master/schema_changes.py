@@ -14,7 +14,7 @@ from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Hold, Job
-from leasehold.catalog.newer_types import find_newer_type
+from leasehold.catalog.newer_types import find_newer_type, has_equal_nulls
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
 from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.model.errors import FeatureNotSupported, InsufficientPrivilege, WrongJobState
@@ -153,12 +153,15 @@ class SchemaChanges:
             demands=request.demands,
         )
         script.trusted = request.held
+        script.narrows = self.features.is_written(Feature.NARROWED_TYPES, now.mono_ns)
         script.comments = self.features.is_written(Feature.VIEWS, now.mono_ns)
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)
         writes = _asked_by(script.writes, request.principal)
         if not self.features.is_written(Feature.COLUMN_TYPES, now.mono_ns):
             _refuse_newer_types(writes)
+        if not self.features.is_written(Feature.EQUAL_NULLS, now.mono_ns):
+            _refuse_equal_nulls(writes)
         if request.held:
             (job_id,) = (write.job_id for write in writes if isinstance(write, JobWrite))
             return Decision(writes, {"job": job_id}, self._catalog)
@@ -258,7 +261,11 @@ class SchemaChanges:
             )
         in_place = self.features.is_written(Feature.CHANGES_IN_PLACE, now.mono_ns)
         made = plan(
-            statement.change, self._catalog, in_place=in_place, computed=self._is_computed(now)
+            statement.change,
+            self._catalog,
+            in_place=in_place,
+            computed=self._is_computed(now),
+            narrows=self.features.is_written(Feature.NARROWED_TYPES, now.mono_ns),
         )
         return Decision((), self._explained(statement, made), self._catalog)
 
@@ -419,6 +426,18 @@ def _refuse_newer_types(writes: tuple[CatalogWrite, ...]) -> None:
         raise FeatureNotSupported(
             f"processes of an earlier release are there, which don't know type {name}",
             hint="Send the change again when all processes are of this release.",
+        )
+
+
+def _refuse_equal_nulls(writes: tuple[CatalogWrite, ...]) -> None:
+    """Raises FeatureNotSupported for a unique index to which NULLs are equal: a process of an
+    earlier release would let duplicates in."""
+    bodies = (write.body for write in writes if isinstance(write, DescriptorWrite | JobWrite))
+    if any(map(has_equal_nulls, bodies)):
+        raise FeatureNotSupported(
+            "processes of an earlier release are there, or the database is not finalized, so NULLS"
+            " NOT DISTINCT can't be kept yet",
+            hint="Send it again when all processes are of this release: leasehold upgrade status.",
         )
 
 

@@ -42,6 +42,7 @@ class IndexShape(NamedTuple):
     orders: tuple[str, ...]
     included: tuple[str, ...]
     predicate: str
+    equal_nulls: bool = False
 
 
 class CheckShape(NamedTuple):
@@ -187,6 +188,7 @@ def index_shape(table: Descriptor, index: Index) -> IndexShape:
         index.orders if any(index.orders) else (),
         _names(table, index.included),
         canonical_expression(index.predicate),
+        index.equal_nulls,
     )
 
 

@@ -181,6 +181,7 @@ def create_index_text(table: Descriptor, index: Index) -> str:
     text = f"CREATE {unique}INDEX {quoted(index.name)} ON {quoted(table.name)} ({parts})"
     if index.included:
         text += f" INCLUDE ({names_text(table.by_id[each].name for each in index.included)})"
+    text += " NULLS NOT DISTINCT" if index.equal_nulls else ""
     return f"{text} WHERE {index.predicate}" if index.predicate else text
 
 

@@ -42,6 +42,7 @@ from leasehold.schema_change.plan.identity import (
     drop_identity,
     set_identity,
 )
+from leasehold.schema_change.plan.index_constraints import add_unique_by_index
 from leasehold.schema_change.plan.locks import add_lock, drop_lock
 from leasehold.schema_change.plan.primary_key import plan_key_change, read_key_change
 from leasehold.schema_change.plan.results import Changes, NothingToDo, RestartPlan, find_table
@@ -56,6 +57,7 @@ from leasehold.sql.syntax.statements import (
     AddIdentity,
     AddLock,
     AddUnique,
+    AddUniqueByIndex,
     AlterIdentity,
     AlterTable,
     AlterType,
@@ -146,6 +148,7 @@ _READERS: Final[Mapping[type, tuple[str, Callable[[TableDraft, Any], None]]]] = 
     SetNotNull: ("set not null", set_not_null),
     DropNotNull: ("drop not null", drop_not_null),
     AddUnique: ("add constraint", lambda draft, action: add_unique(draft, action.unique)),
+    AddUniqueByIndex: ("add constraint", add_unique_by_index),
     AddCheck: ("add constraint", lambda draft, action: add_check(draft, action.check)),
     AddForeignKey: ("add constraint", lambda draft, action: add_foreign_key(draft, action.key)),
     ValidateConstraint: ("validate constraint", validate_constraint),
@@ -166,6 +169,7 @@ def plan_alter_table(
     *,
     in_place: bool = True,
     computed: bool = True,
+    narrows: bool = True,
 ) -> Changes | RestartPlan | NothingToDo:
     table = find_table(catalog, statement.table, statement)
     if isinstance(table, NothingToDo):
@@ -177,7 +181,7 @@ def plan_alter_table(
     if key is not None:
         return plan_key_change(table, key, catalog)
     made = TableDraft(table, relation_names(catalog), catalog, context)
-    made.in_place, made.computed = in_place, computed
+    made.in_place, made.computed, made.narrows = in_place, computed, narrows
     earlier = earlier.for_actions(statement)
     kind = read_actions(made, statement.actions, earlier.elements)
     others = alter_identities(made.altered, catalog, earlier)

@@ -55,7 +55,8 @@ from leasehold.sql.syntax.statements import (
     SetDefault,
     SetNotNull,
 )
-from leasehold.values.types import Type, holds_all_of
+from leasehold.values.storage import is_kept
+from leasehold.values.types import Type, holds_all_of, is_narrower
 
 
 def add_column(draft: TableDraft, action: AddColumn) -> None:
@@ -390,10 +391,10 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
             column=old.name,
             position=action.position,
         )
-    if _can_be_widened(draft, old, action):
-        _refuse_users(draft, old, action.position, wide=action.type)
+    if _can_be_widened(draft, old, action) or _can_be_narrowed(draft, old, action):
+        _refuse_users(draft, old, action.position, kept=action.type)
         _refuse_unbound(draft, old, action.position)
-        _widen_type(draft, old, action)
+        _change_where_it_stands(draft, old, action)
         return
     _refuse_users(draft, old, action.position)
     _refuse_unbound(draft, old, action.position)
@@ -434,11 +435,15 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
 
 
 def _keeps_values(using: str, old: Column, new: Type) -> bool:
-    """Say whether USING casts the column to a type that has all of its values (`c::bigint`): then
-    it says no more than the type does."""
+    """Say whether USING casts the column to a type that has all of its values (`c::bigint`), or
+    fails for those that the new type lacks: then it says no more than the type does. ⚠ A cast to
+    varchar(n) that is asked for cuts a text."""
     known = {kind.enum.kept_name: kind.enum for kind in (old.type, new) if kind.enum is not None}
     cast = find_cast_of(using, old.name, known.get)
-    return cast is not None and (cast == old.type or holds_all_of(cast, old.type))
+    if cast is None:
+        return False
+    fails = cast == new and is_narrower(new, old.type) and new.length is None
+    return fails or cast == old.type or holds_all_of(cast, old.type)
 
 
 def _can_be_widened(draft: TableDraft, old: Column, action: AlterType) -> bool:
@@ -448,11 +453,25 @@ def _can_be_widened(draft: TableDraft, old: Column, action: AlterType) -> bool:
     return draft.in_place and there and action.using is None and holds_all_of(action.type, old.type)
 
 
-def _widen_type(draft: TableDraft, old: Column, action: AlterType) -> None:
-    """Widen a column's type. What it has for a default stays as it is stored."""
+def _can_be_narrowed(draft: TableDraft, old: Column, action: AlterType) -> bool:
+    """Whether the type is changed where the column stands, to one that has some of its values.
+    ⚠ Not where its default is none of them: who leaves the column out writes that until the change
+    is over, whether or not the same statement drops it."""
+    before = draft.table.element(old.element_id)
+    if not draft.narrows or not isinstance(before, Column) or old.generated:
+        return False
+    if action.using is not None or not is_narrower(action.type, old.type):
+        return False
+    return is_kept(action.type, before.default) and is_kept(action.type, old.default)
+
+
+def _change_where_it_stands(draft: TableDraft, old: Column, action: AlterType) -> None:
+    """Widen or narrow a column's type. What it has for a default stays as it is stored."""
     new = replace(old, type=action.type)
     check_default_fits(old, new)
-    draft.change_column(element_paths.widen_type(old, action.type), new)
+    wide = holds_all_of(action.type, old.type)
+    path = element_paths.widen_type if wide else element_paths.narrow_type
+    draft.change_column(path(old, action.type), new)
     draft.widened[old.element_id] = action.type
     draft.retyped.add(old.element_id)
 
@@ -502,19 +521,19 @@ def _find_users(draft: TableDraft, column: Column) -> list[str]:
     return users
 
 
-def _find_users_of_width(draft: TableDraft, column: Column, wide: Type) -> list[str]:
-    """Return in words what rests on a column and minds a type that holds more. ⚠ A value stays as
-    it is stored, so it is what it was to the keys of rows, to entries of indexes and to foreign
+def _find_users_of_width(draft: TableDraft, column: Column, kept: Type) -> list[str]:
+    """Return in words what rests on a column and minds a type that holds more, or less, where it
+    stands. ⚠ A value stays as it is stored, so it is what it was to the keys of rows, to entries of indexes and to foreign
     keys, which compare values as they are stored, whatever their columns' types are. What is
     computed from it may be something else: a CHECK of which a version in use says so is broken to
     the readers of that version."""
     own = column.element_id
     users = [f"index {i.name}" for i in draft.table.indexes if own in i.mentioned]
-    types = {**draft.widened, own: wide}
+    types = {**draft.widened, own: kept}
     columns = (replace(c, type=types.get(c.element_id, c.type)) for c in draft.table.columns)
     widened = replace(draft.table, columns=tuple(columns))
     users += [
-        f"check {c.name} (which does not compute with {wide} what it does with {column.type})"
+        f"check {c.name} (which does not compute with {kept} what it does with {column.type})"
         for c in draft.table.checks
         if own in c.columns and not means_the_same(c.expression, draft.table, widened, c.zone)
     ]
@@ -523,13 +542,13 @@ def _find_users_of_width(draft: TableDraft, column: Column, wide: Type) -> list[
 
 
 def _refuse_users(
-    draft: TableDraft, column: Column, position: int, *, wide: Type | None = None
+    draft: TableDraft, column: Column, position: int, *, kept: Type | None = None
 ) -> None:
-    """Refuse a change of type under what rests on the column; to `wide` where it stands."""
-    if wide is None:
+    """Refuse a change of type under what rests on the column; to `kept` where it stands."""
+    if kept is None:
         users = _find_users(draft, column)
     else:
-        users = _find_users_of_width(draft, column, wide)
+        users = _find_users_of_width(draft, column, kept)
     if users:
         raise FeatureNotSupported(
             f"the type of column {column.name!r} can't be changed while"

@@ -45,7 +45,8 @@ def add_unique(draft: TableDraft, unique: UniqueDefinition) -> None:
     index = make_index(draft.table, name, columns, draft.new_id(), present=present)
     draft.taken.add(name)
     draft.names.add(name)
-    made = element_paths.add_index(replace(index, constraint=True), unique=True)
+    index = replace(index, constraint=True, equal_nulls=unique.equal_nulls)
+    made = element_paths.add_index(index, unique=True)
     draft.take(made, f"constraint {name}")
 
 
@@ -186,14 +187,14 @@ def rename_constraint(draft: TableDraft, action: RenameConstraint) -> None:
     name."""
     table = draft.table
     if action.name == table.key_constraint and not table.hidden_key:
-        _refuse_name(draft, action.to, draft.taken)
+        refuse_name(draft, action.to, draft.taken)
         draft.take(table_paths.rename_key(table, action.to), f"constraint {action.name}")
         return
     found = _constraint(draft, action.name)
     if found is None:
         raise _unknown_constraint(draft, action.name, action.position)
     relations = draft.taken if isinstance(found, Index) else set()
-    _refuse_name(draft, action.to, relations)
+    refuse_name(draft, action.to, relations)
     draft.take(element_paths.rename(found, action.to), f"constraint {found.name}")
 
 
@@ -222,11 +223,11 @@ def _constraint_name(
     if given is None:
         table = draft.table.name
         return free_object_name(table, parts, label, taken | draft.names)
-    _refuse_name(draft, given, taken)
+    refuse_name(draft, given, taken)
     return given
 
 
-def _refuse_name(draft: TableDraft, name: str, taken: set[str]) -> None:
+def refuse_name(draft: TableDraft, name: str, taken: set[str]) -> None:
     """Refuse a name that is taken. Raises DuplicateObject (42P07) for the name of a table or an
     index, DuplicateConstraint (42710) for one of this table's constraints."""
     if name in taken:

@@ -162,6 +162,7 @@ def define_index(statement: CreateIndex, table: Descriptor, name: str) -> Index:
         predicate="" if predicate is None else predicate.text,
         included=tuple(included),
         mentioned=tuple(sorted(named)),
+        equal_nulls=statement.equal_nulls,
     )
 
 

@@ -36,8 +36,8 @@ class TableDraft:
     `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
     the actions so far leave them; `going` names the columns that some action drops, `unbound` are
     generated columns that lose their expression, as they were; `widened` are columns that get a
-    type which holds more, where they stand, with that type. `context`, `in_place`, `computed`:
-    see `plan`.
+    type which holds more or less, where they stand, with that type. `context`, `in_place`,
+    `computed`, `narrows`: see `plan`.
     `gone`: what else the same request takes away, (table id, element id); `along`: foreign keys of
     other tables that CASCADE takes; `sequences`: those that columns bring; `unnumbered`: columns
     that are no identity any more, and what they drew from; `drew`: what columns drew from that have
@@ -56,6 +56,7 @@ class TableDraft:
         self.context = context
         self.in_place = True
         self.computed = True
+        self.narrows = True
         self._catalog = catalog
         self.names = constraint_names(table)
         self.columns = {

@@ -122,11 +122,8 @@ def _fields(edit: Any) -> str:
         said.append(f"named {after['name']}{resolves}")
     elif before.get("alias") and not after.get("alias"):
         said.append(f"{before['alias']} resolves no more")
-    if column and type_from_wire(before) != type_from_wire(after):
-        said.append(f"of type {type_from_wire(after)}")
-    if column and before.get("narrow") != after.get("narrow"):
-        kind = type_from_wire(after.get("narrow") or after)
-        said.append(f"{kind} is written" if after.get("narrow") else f"every {kind} is written")
+    if column:
+        said += _types(before, after)
     if before.get("nullable") != after.get("nullable"):
         said.append("nullable" if after["nullable"] else "NOT NULL")
     elif before.get("not_null_enforced") != after.get("not_null_enforced"):
@@ -163,6 +160,21 @@ def _fields(edit: Any) -> str:
     if before.get("derived") != after.get("derived"):
         said.append(_derived(before["derived"], after["derived"]))
     return ", ".join(said)
+
+
+def _types(before: Any, after: Any) -> list[str]:
+    """Return what changes in the values that a column may have."""
+    said = []
+    retyped = type_from_wire(before) != type_from_wire(after)
+    if retyped:
+        said.append(f"of type {type_from_wire(after)}")
+    held, was = after.get("narrow"), before.get("narrow")
+    if held and held != was:
+        kind = type_from_wire(held)
+        said.append(f"{kind} is written" if retyped else f"what is no {kind} is refused")
+    elif was and not held and not retyped:
+        said.append(f"every {type_from_wire(after)} is written")
+    return said
 
 
 def _default(body: Any) -> tuple[bool, Any, str]:

@@ -16,6 +16,7 @@ from leasehold.sql.syntax.statements import (
     AddForeignKey,
     AddPrimaryKey,
     AddUnique,
+    AddUniqueByIndex,
     AlterTable,
     DropColumn,
     DropConstraint,
@@ -24,7 +25,7 @@ from leasehold.sql.syntax.statements import (
     RenameTable,
 )
 
-_ADDS: Final = (AddCheck, AddColumn, AddForeignKey, AddUnique)
+_ADDS: Final = (AddCheck, AddColumn, AddForeignKey, AddUnique, AddUniqueByIndex)
 _DROPS: Final = (DropColumn, DropConstraint)
 _ALONE: Final = (RenameColumn, RenameConstraint, RenameTable, AddPrimaryKey)
 

@@ -73,11 +73,14 @@ def plan(
     earlier: EarlierDrops = NO_EARLIER_DROPS,
     in_place: bool = True,
     computed: bool = True,
+    narrows: bool = True,
 ) -> Plan:
     """Return what `statement` asks for, on the newest versions of `catalog`, as of `context`.
     `in_place`: changes that touch no row may be written (`Feature.CHANGES_IN_PLACE`); else they are
     made as releases did that had none. `computed`: likewise columns that follow others, whose
     values nodes and readers of images compute (`COMPUTED_BACKFILLS`); else images tell.
+    `narrows`: likewise of columns that get a narrower type where they stand (`NARROWED_TYPES`);
+    else another column takes their place.
 
     Raises UnknownTable, UnknownColumn, UnknownObject (42704), DuplicateObject (42P07),
     DuplicateColumn (42701), InvalidDefinition (42P16), InvalidObject (42P17), NotGenerated (55000),
@@ -101,7 +104,13 @@ def plan(
             made = plan_rename_index(statement, catalog)
         case AlterTable():
             made = plan_alter_table(
-                statement, catalog, context, earlier, in_place=in_place, computed=computed
+                statement,
+                catalog,
+                context,
+                earlier,
+                in_place=in_place,
+                computed=computed,
+                narrows=narrows,
             )
         case DropAbsent() | Comment() | MakeBuiltIn():
             return plan_other(statement, catalog)

@@ -43,8 +43,12 @@ from leasehold.schema_change.plan.dependents import (
     drop_along,
 )
 from leasehold.schema_change.plan.foreign_keys import Referring, find_implied_index, find_index
+from leasehold.schema_change.plan.index_constraints import (
+    describe_rename,
+    with_columns_of_index,
+)
 from leasehold.schema_change.plan.results import Changes, NothingToDo
-from leasehold.schema_change.steps.element_paths import ElementPath
+from leasehold.schema_change.steps.element_paths import ElementPath, drop_index
 from leasehold.schema_change.steps.table_paths import (
     another_key,
     hidden_key,
@@ -130,18 +134,24 @@ def read_key_change(table: Descriptor, actions: Sequence[Action]) -> KeyChange |
 def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Changes | NothingToDo:
     """Plan another primary key for a table, or none. Raises what `plan` raises."""
     key = asked.key
+    if key is not None:
+        key = with_columns_of_index(table, key, relation_names(catalog))
+        asked = asked._replace(key=key)
     columns = () if key is None else key_columns(table, key)
     kind = KEY_CHANGE if columns else KEY_DROP
     said = ", ".join(column.name for column in columns or table.key_columns)
     if tuple(column.element_id for column in columns) == table.primary_key:
         assert key is not None, "to a hidden key there is always another column"
         # The name of the key that goes is free for the one that comes, as in PostgreSQL.
-        taken = relation_names(catalog) - {table.key_constraint}
+        taken = relation_names(catalog) - {table.key_constraint, key.index}
         name = key_object_name(table, key.name, taken)
-        if name == table.key_constraint:
+        going = [index for index in table.indexes if key.index and index.name == key.index]
+        same = [] if name == table.key_constraint else [rename_key(table, name)]
+        paths = [*same, *map(drop_index, going)]
+        if not paths:
             return NothingToDo(f"({said}) is the primary key already")
         free_table(catalog, table)
-        return Changes(table, KEY_RENAME, f"primary key {name}", [rename_key(table, name)])
+        return Changes(table, KEY_RENAME, f"primary key {name}", paths)
     free_table(catalog, table)
     referring = find_references(catalog, table.table_id)
     others = {child.table_id: child for child, _ in referring if child is not table}
@@ -155,7 +165,10 @@ def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Ch
     # It goes on from this one's numbers, step by step.
     changes.versions[other_id] = table.version + 1
     changes.join(others.values())
-    changes.notices = tuple(cascade_notice(describe_constraint(each)) for each in lost)
+    notices = [cascade_notice(describe_constraint(each)) for each in lost]
+    if key is not None and key.index and key.name and key.name != key.index:
+        notices.insert(0, describe_rename(key.index, key.name))
+    changes.notices = tuple(notices)
     return changes
 
 
@@ -163,6 +176,8 @@ def give_key(table: Descriptor, key: AddPrimaryKey, catalog: Catalog) -> Descrip
     """Return a table without a PRIMARY KEY that nobody has used yet, as it is with one. Raises what
     `key_columns` and `key_object_name` raise."""
     assert table.hidden_key, "another key is another table"
+    taken = relation_names(catalog)
+    key = with_columns_of_index(table, key, taken)
     ids = tuple(column.element_id for column in key_columns(table, key))
     columns = (
         replace(c, nullable=False, not_null_enforced=False) if c.element_id in ids else c
@@ -170,7 +185,8 @@ def give_key(table: Descriptor, key: AddPrimaryKey, catalog: Catalog) -> Descrip
         if not c.hidden
     )
     made = replace(table, columns=tuple(columns), primary_key=ids)
-    name = key_object_name(made, key.name, relation_names(catalog))
+    made = _without_index(made, key.index)
+    name = key_object_name(made, key.name, taken - {key.index})
     return replace(made, key_name="" if name == made.key_constraint else name)
 
 
@@ -217,13 +233,15 @@ def plan_key_paths(
         return hidden_key(table, _completed(other, taken, asked), hidden)
     # The name of the key that goes is free for the one that comes, as in PostgreSQL.
     own = set() if table.hidden_key else {table.key_constraint}
+    replaced = "" if asked.key is None else asked.key.index
+    own |= {replaced} - {""}
     said = None if asked.key is None else asked.key.name
     key_name = key_object_name(table, said, taken - own)
     used = taken | constraint_names(table) | {key_name}
     name = free_object_name(table.name, "", PRIMARY_KEY_LABEL, used)
     index = make_index(table, name, columns, table.next_element_id)
     nullable = [column for column in columns if column.nullable]
-    other = _under_key(table, columns, other_id)
+    other = _without_index(_under_key(table, columns, other_id), replaced)
     other = replace(other, key_name="" if key_name == other.key_constraint else key_name)
     return another_key(table, _completed(other, taken | {name, key_name}, asked), index, nullable)
 
@@ -308,6 +326,15 @@ def _completed(other: Descriptor, taken: set[str], asked: KeyChange) -> Descript
     return other
 
 
+def _without_index(table: Descriptor, name: str) -> Descriptor:
+    """Return the table without the index that its primary key takes the place of, "" = none; its
+    foreign keys that have found their rows by that one find them by the key."""
+    going = {index.element_id for index in table.indexes if name and index.name == name}
+    keys = (replace(k, index=0) if k.index in going else k for k in table.foreign_keys)
+    left = tuple(index for index in table.indexes if index.element_id not in going)
+    return replace(table, indexes=left, foreign_keys=tuple(keys))
+
+
 def _without_lost(other: Descriptor) -> Descriptor:
     """Return the table without its own foreign keys to which it keeps nothing unique, and what they
     alone needed."""
@@ -341,6 +368,7 @@ def _with_unique(table: Descriptor, unique: UniqueDefinition, taken: set[str]) -
     columns = [table.column(column) for column in unique.columns]
     index = make_index(table, name, columns, table.next_element_id)
     made = replace(index, state=State.PUBLIC, unique=True, constraint=True)
+    made = replace(made, equal_nulls=unique.equal_nulls)
     next_id = table.next_element_id + 1
     return replace(table, indexes=(*table.indexes, made), next_element_id=next_id)
 

@@ -105,7 +105,7 @@ class StatementBatch:
     far. `made`: tables of this request, at their version 1; `truncated`, `jobs`, `dropped`: what
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
-    their new bounds. `in_place`, `computed`: see `plan`. `whole`: they are of a transaction,
+    their new bounds. `in_place`, `computed`, `narrows`: see `plan`. `whole`: they are of a transaction,
     whose changes of tables that were there are one job with what it makes and drops
     (`transaction_job.py`); of its versions nobody knows the numbers yet, so none is `computed`.
     `trusted`: see `follow_tables`. `comments`: whether they are kept.
@@ -126,6 +126,7 @@ class StatementBatch:
     _recorded: Access | None = None  # as the log has it
     in_place: bool = True
     computed: bool = True
+    narrows: bool = True
     whole: bool = False
     _drop_plans: list[JobPlan] = field(default_factory=list)
     trusted: bool = False
@@ -296,6 +297,7 @@ class StatementBatch:
                 earlier=self._earlier,
                 in_place=self.in_place,
                 computed=self.computed,
+                narrows=self.narrows,
             )
         except TableBusy as error:
             raise self._explain_busy(error) from error

@@ -229,6 +229,16 @@ def widen_type(column: Column, wide: Type) -> ElementPath:
     return ElementPath(column, after_commit=(held, Stage({"narrow": None})), irreversible_from=1)
 
 
+def narrow_type(column: Column, narrow: Type) -> ElementPath:
+    """Change a column's type to one that has some of its values, in the same storage form: those
+    that are there stay as they are. It is a constraint, then a type: first what is written has to
+    be one of the narrower type, while readers have the wider one, and every node looks through its
+    rows for others. ⚠ Only then it is what readers rely on."""
+    held = enforcing_stage({"narrow": narrow})
+    public = Stage({"type": narrow, "narrow": None})
+    return ElementPath(column, before_commit=(held,), after_commit=(public,))
+
+
 def rename_labels(column: Column, renamed: Type) -> ElementPath:
     """Give labels of an enum type other names: what is stored is the same, and each version reads
     and writes it by the names that it knows."""
@@ -303,6 +313,14 @@ def show_index(index: Index, name: str) -> ElementPath:
     """Show the index of a foreign key: it is filled already, and gets the name by which it is asked
     for."""
     return ElementPath(index, after_commit=(Stage({"implied": False, "name": name}),))
+
+
+def constrain_by(index: Index, name: str) -> ElementPath:
+    """Make an index that is there that of a UNIQUE constraint, which gives it its name."""
+    if name == index.name:
+        return ElementPath(index, after_commit=(Stage({"constraint": True}),))
+    named = Stage({"constraint": True, "name": name, "alias": index.name})
+    return ElementPath(index, after_commit=(named, Stage({"alias": ""})))
 
 
 def hide_index(index: Index, *, waits: int = 0) -> ElementPath:

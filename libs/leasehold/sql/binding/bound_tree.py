@@ -212,6 +212,7 @@ class Access:
     next part; `items`: the next part is one of these, `members`: one of an array's elements, which
     the query gives. `order`: it is walked in the order that is
     asked for. `covering`: the table's rows themselves aren't needed.
+    `equal_nulls`: one of `equal` may be NULL, and finds the entries of NULLs then.
     """
 
     index: Index
@@ -222,6 +223,7 @@ class Access:
     members: BoundQuery | None = None
     order: bool = False
     covering: bool = False
+    equal_nulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

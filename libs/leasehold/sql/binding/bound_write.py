@@ -92,12 +92,17 @@ def rows_in_the_way(bound: BoundWrite, conflict: BoundConflict) -> Iterator[tupl
         parts = [
             (descriptor.by_id[e].type, Slot(ordinal[e], descriptor.by_id[e].type), e) for e in key
         ]
+        equal_nulls = index is not None and index.equal_nulls
+        sign = "same as" if equal_nulls else "="
         tests: list[Bound] = [
-            Native("=", (as_key(Field(relation, column_name(e), kind)), as_key(slot)), BOOLEAN)
+            Native(sign, (as_key(Field(relation, column_name(e), kind)), as_key(slot)), BOOLEAN)
             for kind, slot, e in parts
         ]
         where = join_parts("and", tests)
-        access = None if index is None else Access(index, tuple(as_key(s) for _, s, _ in parts))
+        access = None
+        if index is not None:
+            equal = tuple(as_key(slot) for _, slot, _ in parts)
+            access = Access(index, equal, equal_nulls=equal_nulls)
         genids = [Field(relation, lock_name(lock), GENIDS) for lock in descriptor.locks]
         source = TableSource(relation, descriptor, "", access)
         outputs = (*row_fields(descriptor, relation), *genids)

@@ -9,6 +9,7 @@ from leasehold.model.errors import FeatureNotSupported, OutOfRange
 from leasehold.sql.ddl.column_types import read_column_type
 from leasehold.sql.ddl.columns import find_drawn_sequence, read_column_definition, read_identity
 from leasehold.sql.ddl.constraints import (
+    ByIndex,
     KeyDefinition,
     keep_text,
     read_distinct_columns,
@@ -31,6 +32,7 @@ from leasehold.sql.syntax.statements import (
     AddLock,
     AddPrimaryKey,
     AddUnique,
+    AddUniqueByIndex,
     AlterIdentity,
     AlterTable,
     AlterType,
@@ -190,7 +192,9 @@ class _Action:
             )
         return AddColumn(column, bool(body.get("missing_ok")))
 
-    def _add_constraint(self) -> AddLock | AddUnique | AddCheck | AddForeignKey | AddPrimaryKey:
+    def _add_constraint(
+        self,
+    ) -> AddLock | AddUnique | AddUniqueByIndex | AddCheck | AddForeignKey | AddPrimaryKey:
         reading = self._reading
         reading.read("AlterTableCmd", self._body)
         kind, body = only(self._body["def"])
@@ -212,6 +216,10 @@ class _Action:
                 return AddForeignKey(key)
             case KeyDefinition(columns, position, name):
                 return AddPrimaryKey(columns, position, name)
+            case ByIndex(index, position, name, primary):
+                if primary:
+                    return AddPrimaryKey((), position, name, index)
+                return AddUniqueByIndex(index, name, position)
 
     # ---------------------------------------------------------- ALTER COLUMN
 

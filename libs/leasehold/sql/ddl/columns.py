@@ -162,7 +162,8 @@ class _Column:
                 self._once("unique", word_index)
                 reading.read("Constraint", body)
                 position = reading.position(word_index)
-                self._unique = UniqueDefinition((self._name,), body.get("conname"), position)
+                nulls = bool(body.get("nulls_not_distinct"))
+                self._unique = UniqueDefinition((self._name,), body.get("conname"), position, nulls)
                 return
             case "CONSTR_FOREIGN":
                 self._once("references", word_index)

@@ -56,20 +56,16 @@ handles(
     *("contype", "conname", "location", "keys", "raw_expr", "pktable", "fk_attrs", "pk_attrs"),
     *("fk_matchtype", "fk_upd_action", "fk_del_action", "fk_del_set_cols", "skip_validation"),
     *("initially_valid", "is_enforced", "generated_when", "generated_kind", "deferrable"),
-    *("initdeferred",),
+    *("initdeferred", "nulls_not_distinct", "indexname"),
     options=Sentence(
         "with", "storage parameters of a constraint are not supported: there are none"
     ),
     is_no_inherit=Sentence("no inherit", ATTRIBUTES["no inherit"]),
-    nulls_not_distinct=Sentence(
-        "nulls", "NULLS NOT DISTINCT is not supported yet: NULLs never collide"
-    ),
     without_overlaps="WITHOUT OVERLAPS",
     including=Sentence("include", "INCLUDE columns are not supported yet"),
     exclusions=Sentence("exclude", _EXCLUDE),
     access_method=Sentence("exclude", _EXCLUDE),
     where_clause=Sentence("exclude", _EXCLUDE),
-    indexname=Sentence("using", "a constraint USING INDEX is not supported yet: it builds its own"),
     indexspace=Sentence("using index tablespace", "tablespaces are not supported"),
     fk_with_period="PERIOD",
     pk_with_period="PERIOD",
@@ -86,7 +82,18 @@ class KeyDefinition(NamedTuple):
     name: str | None = None
 
 
-Constraint: TypeAlias = KeyDefinition | UniqueDefinition | CheckDefinition | ForeignKeyDefinition
+class ByIndex(NamedTuple):
+    """[CONSTRAINT name] {UNIQUE | PRIMARY KEY} USING INDEX index."""
+
+    index: str
+    position: int
+    name: str | None
+    primary: bool
+
+
+Constraint: TypeAlias = (
+    KeyDefinition | UniqueDefinition | CheckDefinition | ForeignKeyDefinition | ByIndex
+)
 
 
 def find_constraint(reading: Reading, body: Body) -> int:
@@ -96,11 +103,16 @@ def find_constraint(reading: Reading, body: Body) -> int:
 
 
 def read_table_constraint(reading: Reading, body: Body, table: str, end: int) -> Constraint:
-    """[CONSTRAINT n] PRIMARY KEY (…) | UNIQUE (…) | CHECK (…) | FOREIGN KEY (…) …; `end`: of its
-    words."""
+    """[CONSTRAINT n] PRIMARY KEY (…) | UNIQUE (…) | {PRIMARY KEY | UNIQUE} USING INDEX i | CHECK (…)
+    | FOREIGN KEY (…) …; `end`: of its words."""
     word_index = find_constraint(reading, body)
     name = body.get("conname")
     match body["contype"]:
+        case "CONSTR_PRIMARY" | "CONSTR_UNIQUE" as kind if "indexname" in body:
+            reading.read("Constraint", body)
+            _refuse_attributes(reading, _attributes(reading, word_index, end))
+            primary = kind == "CONSTR_PRIMARY"
+            return ByIndex(body["indexname"], reading.position(word_index), name, primary)
         case "CONSTR_PRIMARY":
             reading.read("Constraint", body)
             columns = read_distinct_columns(reading, body["keys"], "PRIMARY KEY", word_index)
@@ -110,7 +122,8 @@ def read_table_constraint(reading: Reading, body: Body, table: str, end: int) ->
             reading.read("Constraint", body)
             columns = read_distinct_columns(reading, body["keys"], "UNIQUE", word_index)
             _refuse_attributes(reading, _attributes(reading, word_index, end))
-            return UniqueDefinition(columns, name, reading.position(word_index))
+            equal_nulls = bool(body.get("nulls_not_distinct"))
+            return UniqueDefinition(columns, name, reading.position(word_index), equal_nulls)
         case "CONSTR_CHECK":
             found = read_check(reading, body, table)
             _refuse_attributes(reading, _attributes(reading, word_index, end))

@@ -14,7 +14,7 @@ from leasehold.model.errors import (
     UnknownColumn,
 )
 from leasehold.sql.ddl.columns import GENERATED_KEY, read_column_definition
-from leasehold.sql.ddl.constraints import KeyDefinition, read_table_constraint
+from leasehold.sql.ddl.constraints import ByIndex, KeyDefinition, read_table_constraint
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.statement import Reading, Span, only
@@ -121,6 +121,10 @@ class _Parts:
                 self._keys.append(key)
             case UniqueDefinition() as unique:
                 self._uniques.append(unique)
+            case ByIndex() as other:
+                raise FeatureNotSupported(
+                    "cannot use an existing index in CREATE TABLE", position=other.position
+                )
             case CheckDefinition() as check:
                 if check.not_valid:
                     raise FeatureNotSupported(

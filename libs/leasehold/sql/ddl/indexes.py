@@ -20,10 +20,7 @@ INDEX_COLUMNS_MAX: Final = 32
 handles(
     "IndexStmt",
     *("idxname", "relation", "accessMethod", "indexParams", "indexIncludingParams"),
-    *("whereClause", "unique", "concurrent", "if_not_exists"),
-    nulls_not_distinct=Sentence(
-        "nulls", "NULLS NOT DISTINCT is not supported yet: NULLs never collide"
-    ),
+    *("whereClause", "unique", "concurrent", "if_not_exists", "nulls_not_distinct"),
     options=Sentence("with", "storage parameters of an index are not supported: there are none"),
     tableSpace=Sentence("tablespace", "tablespaces are not supported"),
     later=[
@@ -42,7 +39,8 @@ handles(
 
 def read_create_index(reading: Reading, body: Body) -> CreateIndex:
     """CREATE [UNIQUE] INDEX [CONCURRENTLY] [[IF NOT EXISTS] i] ON t [USING btree]
-    ({column | function(…) | (expression)}, …) [INCLUDE (column, …)] [WHERE predicate];
+    ({column | function(…) | (expression)}, …) [INCLUDE (column, …)] [NULLS [NOT] DISTINCT]
+    [WHERE predicate];
     CONCURRENTLY is how every index is built here, so saying it changes nothing."""
     table = relation_name(reading, body["relation"])
     word_index = reading.at(body["relation"]["location"])
@@ -84,6 +82,7 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
         parts_of_name,
         reading.zone,
         orders if any(order != IndexOrder(position=order.position) for order in orders) else (),
+        bool(body.get("nulls_not_distinct")),
     )
 
 

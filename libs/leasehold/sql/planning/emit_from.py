@@ -161,6 +161,7 @@ class FromEmitter:
         found = []
         for n, value in enumerate(access.equal):
             shown = "x''" if value == Value(value.kind, None) else self._expression(value)
+            shown = f"ifnull({shown}, x'')" if access.equal_nulls else shown
             found.append(f"i{relation}.k{n} = {shown}")
         part = f"i{relation}.k{len(access.equal)}"
         if access.items:

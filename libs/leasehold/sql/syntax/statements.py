@@ -22,11 +22,12 @@ from leasehold.values.types import Type
 
 @dataclass(frozen=True, slots=True)
 class UniqueDefinition:
-    """UNIQUE (a, b); `name` None: derived (`t_a_b_key`)."""
+    """UNIQUE [NULLS NOT DISTINCT] (a, b); `name` None: derived (`t_a_b_key`)."""
 
     columns: tuple[str, ...]
     name: str | None = None
     position: int = 1
+    equal_nulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,7 @@ class CreateIndex:
     parts_of_name: tuple[str, ...] = field(default=(), compare=False)
     zone: str = ""
     orders: tuple[IndexOrder, ...] = ()
+    equal_nulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +360,16 @@ class AddUnique:
 
 
 @dataclass(frozen=True, slots=True)
+class AddUniqueByIndex:
+    """ADD [CONSTRAINT name] UNIQUE USING INDEX i: an index that is there becomes the constraint's,
+    and has its name then."""
+
+    index: str
+    name: str | None = None
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class AddCheck:
     check: CheckDefinition
 
@@ -369,11 +381,13 @@ class AddForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class AddPrimaryKey:
-    """ADD [CONSTRAINT name] PRIMARY KEY (a, b), beside DROP CONSTRAINT of the one there is."""
+    """ADD [CONSTRAINT name] PRIMARY KEY (a, b), beside DROP CONSTRAINT of the one there is.
+    `index`: USING INDEX, in the place of columns."""
 
     columns: tuple[str, ...]
     position: int = 1
     name: str | None = None
+    index: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,6 +442,7 @@ Action: TypeAlias = (
     | SetNotNull
     | DropNotNull
     | AddUnique
+    | AddUniqueByIndex
     | AddCheck
     | AddForeignKey
     | AddPrimaryKey

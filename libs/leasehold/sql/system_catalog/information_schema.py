@@ -162,8 +162,14 @@ def _table_constraints(catalog: SystemCatalog) -> Iterator[Row]:
             "is_deferrable": "NO",
             "initially_deferred": "NO",
             "enforced": "YES",
-            "nulls_distinct": "YES" if entry.kind == "u" else None,
+            "nulls_distinct": _nulls_distinct(entry),
         }
+
+
+def _nulls_distinct(entry: ConstraintEntry) -> str | None:
+    if entry.kind != "u":
+        return None
+    return "NO" if entry.equal_nulls else "YES"
 
 
 def _key_column_usage(catalog: SystemCatalog) -> Iterator[Row]:

@@ -241,6 +241,7 @@ def _indexes(catalog: SystemCatalog) -> Iterator[Row]:
             "indnatts": len(columns),
             "indnkeyatts": len(keys),
             "indisunique": int(index is None or index.unique),
+            "indnullsnotdistinct": int(index is not None and index.equal_nulls),
             "indisprimary": int(index is None),
             **dict.fromkeys(("indimmediate", "indisvalid", "indisready", "indislive"), 1),
             "indkey": numbers_of(table, columns),

@@ -87,6 +87,7 @@ class ConstraintEntry(NamedTuple):
     parent_columns: tuple[int, ...] = ()
     expression: str | None = None
     foreign: ForeignKey | None = None
+    equal_nulls: bool = False
 
 
 class SystemCatalog:
@@ -344,7 +345,10 @@ class SystemCatalog:
             elif index.constraint and index.unique:
                 definition = text.unique_text(table, index)
                 number = ~oid & _MASK
-                yield ConstraintEntry(table, name, number, "u", index.columns, definition, oid)
+                yield ConstraintEntry(
+                    *(table, name, number, "u", index.columns, definition, oid),
+                    equal_nulls=index.equal_nulls,
+                )
         for check in table.checks:
             if check.state in READABLE:
                 oid = oids.element_oid(table.table_id, check.element_id)

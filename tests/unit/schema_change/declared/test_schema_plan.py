@@ -92,11 +92,21 @@ CASES: Final = {
     ),
     "an index gives way to another type": Case(
         T + "CREATE INDEX i ON t (b)",
-        T.replace("b text", "b varchar(3)") + "CREATE INDEX i ON t (b)",
+        T.replace("b text", "b char(3)") + "CREATE INDEX i ON t (b)",
         [
             "DROP INDEX i",
-            "ALTER TABLE t ALTER COLUMN b TYPE varchar(3); CREATE INDEX i ON t (b)",
+            "ALTER TABLE t ALTER COLUMN b TYPE char(3); CREATE INDEX i ON t (b)",
         ],
+    ),
+    "and stays under one of some of its values": Case(
+        T + "CREATE INDEX i ON t (b)",
+        T.replace("b text", "b varchar(3)") + "CREATE INDEX i ON t (b)",
+        ["ALTER TABLE t ALTER COLUMN b TYPE varchar(3)"],
+    ),
+    "an index to which NULLs are equal is another one": Case(
+        T + "CREATE UNIQUE INDEX i ON t (a)",
+        T + "CREATE UNIQUE INDEX i ON t (a) NULLS NOT DISTINCT",
+        ["DROP INDEX i", "CREATE UNIQUE INDEX i ON t (a) NULLS NOT DISTINCT"],
     ),
     "tables that refer to each other": Case(
         "",

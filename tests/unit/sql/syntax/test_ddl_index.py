@@ -145,7 +145,6 @@ REFUSED: list[Refusal] = [
     ("create index i on t (a) where", SyntaxInvalid, 30),
     ("create index i on t (a) where a > 1 include (b)", SyntaxInvalid, 37),
     ("create index i on t (t.a)", SyntaxInvalid, 25),
-    ("create index i on t (a) nulls not distinct", FeatureNotSupported, 25),
     ('create index i on t (a collate "C")', FeatureNotSupported, 24),
     ("create index i on t using hash (a)", FeatureNotSupported, 21),
     ("create index i on t (a) with (fillfactor = 10)", FeatureNotSupported, 25),

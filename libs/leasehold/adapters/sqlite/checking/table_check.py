@@ -36,7 +36,7 @@ from leasehold.adapters.sqlite.layout import (
     physical_columns,
     table_name,
 )
-from leasehold.adapters.sqlite.plan import EntriesPlan
+from leasehold.adapters.sqlite.plan import NULL_KEY, EntriesPlan
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import (
     ALL_ROWS,
@@ -49,6 +49,7 @@ from leasehold.catalog.elements import (
     Source,
 )
 from leasehold.catalog.states import DELETED, READABLE
+from leasehold.model.errors import Refused
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
@@ -58,8 +59,9 @@ from leasehold.rows.derived_as_sql import write_value
 from leasehold.rows.duplicated_keys import tell_duplicated
 from leasehold.rows.generated import explain_difference, is_relied_on, value_of
 from leasehold.rows.index_entries import exact_entry, explain_failure, key_shown, key_words
-from leasehold.schema_change.coordinator.verification import as_if_public
-from leasehold.values.types import words_of
+from leasehold.schema_change.coordinator.verification import INTEGRITY, as_if_public
+from leasehold.values.storage import keep_stored
+from leasehold.values.types import Type, words_of
 
 FUNCTION_COLUMNS_MAX: Final = 100
 """SQLite gives a function 127 values at most."""
@@ -126,6 +128,9 @@ class TableCheck:
         for column in filter(is_relied_on, wanted.columns):
             if not elements or column.element_id in elements:
                 self._derived(column)
+        for column in wanted.columns:
+            if column.element_id in elements and column.narrow is not None:
+                self._narrowed(column, column.narrow)
         for check in wanted.checks:
             if check.element_id in elements or (not elements and check.state in READABLE):
                 self._check(check)
@@ -145,6 +150,8 @@ class TableCheck:
                 case Column() as column:
                     if is_relied_on(column):  # first: it says why there is no value
                         self._derived(column)
+                    if column.narrow is not None:
+                        self._narrowed(column, column.narrow)
                     self._columns([column])
                 case Check() as check:
                     self._check(check)
@@ -233,7 +240,12 @@ class TableCheck:
                     faults.append((2, column.element_id, "1", f"{where} has no physical column"))
                 continue
             faults.append(
-                (1, column.element_id, wrong_value(column, name), f"{where} is no {column.type}")
+                (
+                    1,
+                    column.element_id,
+                    wrong_value(column.type, name),
+                    f"{where} is no {column.type}",
+                )
             )
             if required:
                 faults.append((2, column.element_id, f"{name} IS NULL", f"{where} is NULL"))
@@ -358,9 +370,11 @@ class TableCheck:
         )
 
     def _unique(self, index: Index, statements: EntriesPlan) -> None:
-        """Check condition 6 of keys; a key with a NULL in it equals no other, as in PostgreSQL."""
+        """Check condition 6 of keys; a key with a NULL in it equals no other unless the index says
+        so, as in PostgreSQL."""
         keys = ", ".join(statements.keys)
-        full = " AND ".join(f"{key} <> x''" for key in statements.keys)
+        distinct = () if index.equal_nulls else statements.keys
+        full = " AND ".join(f"{key} <> x''" for key in distinct) or "1"
         twice = (
             f"SELECT {keys} FROM {statements.name} WHERE {full} GROUP BY {keys} HAVING count(*) > 1"
         )
@@ -371,8 +385,8 @@ class TableCheck:
         names = ", ".join(key_words(self._newest, index))
 
         def words(values: Key) -> str:
-            shown = key_shown(self._newest, index, values)
-            return tell_duplicated(index.name, names, shown)
+            key = tuple(None if part == NULL_KEY and index.equal_nulls else part for part in values)
+            return tell_duplicated(index.name, names, key_shown(self._newest, index, key))
 
         # By value, so that the rows of a duplicate are listed together.
         self._found.add_selected(
@@ -445,6 +459,28 @@ class TableCheck:
     def _value_in_sql(self, element_id: int) -> str:
         name = column_name(element_id)
         return f"t.{name}" if name in self._physical else "NULL"
+
+    def _narrowed(self, column: Column, narrow: Type) -> None:
+        """Check condition 6 of a column that is to be of a narrower type: it has no value which
+        that type lacks."""
+        own = column.element_id
+        keep = keep_stored(narrow)
+
+        def compute(image: Image) -> Any:
+            return keep(image.get(own))
+
+        def why(image: Image) -> str:
+            try:
+                compute(image)
+            except Refused as error:
+                shown = words_of(column.type, image.get(own))
+                return f"{shown} is no {narrow} ({error.message})"
+            return ""
+
+        install_form_check(self._connection, narrow)
+        broken = wrong_value(narrow, self._value_in_sql(own))
+        where = f"column {column.name!r}"
+        self._each_row(INTEGRITY, own, (own,), compute, why, where, broken)
 
     def _derived(self, column: Column) -> None:
         """Check condition 2 of a column that follows from others: it has what its expression

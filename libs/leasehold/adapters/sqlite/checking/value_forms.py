@@ -9,7 +9,6 @@ from zlib import crc32
 
 import apsw
 
-from leasehold.catalog.elements import Column
 from leasehold.model.errors import Refused
 from leasehold.values import interval, json_text, jsonb, networks, numeric
 from leasehold.values.dates import DAY_US
@@ -29,10 +28,9 @@ _FORMED: Final = frozenset({"numeric", *_CHECKED})
 """Types of text of which not every text is a storage value."""
 
 
-def wrong_value(column: Column, name: str) -> str:
-    """Return SQL that is true for a value that is not a storage value of the column's type. It may
-    call what `install_form_check` gives the connection."""
-    kind = column.type
+def wrong_value(kind: Type, name: str) -> str:
+    """Return SQL that is true for a value that is not a storage value of the type. It may call what
+    `install_form_check` gives the connection."""
     if kind.name in INTEGER_BITS:
         limit = 1 << INTEGER_BITS[kind.name] - 1
         right = f"typeof({name}) = 'integer' AND {name} BETWEEN {-limit} AND {limit - 1}"

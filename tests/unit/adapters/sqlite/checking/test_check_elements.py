@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from leasehold.catalog.states import State
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import Backfill
-from leasehold.values.types import Type
+from leasehold.values.types import Type, parse_type
 from tests.support.sqlite.lockstep import reports_of
 from tests.support.transaction.written_table import STORES, WrittenTable, insert, opened
 
@@ -105,6 +106,7 @@ A_COLUMN = ONE.columns[1]
             {(2, NEW, (key,)) for key in (1, 2, 3, 4)},
         ),
         (Column(NEW, "n", INT, True, None, WRITE_ONLY), set()),
+        (replace(A_COLUMN, narrow=Type("smallint")), set()),
     ],
 )
 def test_rows_that_lack_what_a_column_requires(
@@ -112,6 +114,39 @@ def test_rows_that_lack_what_a_column_requires(
 ) -> None:
     table.publish(with_element(column))
     assert found(table, column.element_id) == expected
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "values", "unfit", "code"),
+    [
+        ("bigint", "integer", (5, 1 << 31, None, -(1 << 31)), (2,), "22003"),
+        ("integer", "smallint", (32_767, 32_768, -32_769, -32_768), (2, 3), "22003"),
+        ("text", "varchar(3)", ("abc", "abcd", "ab ", "a   "), (2, 4), "22001"),
+        ("numeric(7,2)", "numeric(4,2)", ("99.99", "-100.00", "0", None), (2,), "22003"),
+    ],
+)
+def test_values_that_a_narrower_type_lacks_are_named(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    wide: str,
+    narrow: str,
+    values: tuple[Any, ...],
+    unfit: tuple[int, ...],
+    code: str,
+) -> None:
+    before = with_element(Column(A, "a", parse_type(wide)))
+    for kind in STORES:
+        with opened(kind, tmp_path / kind) as store:
+            made = WrittenTable(store, replace(before, version=1))
+            for key, value in enumerate(values, 1):
+                made.send(insert("t", key, a=value))
+            made.publish(with_element(Column(A, "a", parse_type(wide), narrow=parse_type(narrow))))
+            assert found(made, A) == {(6, A, (key,)) for key in unfit}
+            assert found(made, B) == set()
+            if kind == "sqlite":
+                told = report(made, A)
+                assert told.code == code
+                assert f"is no {parse_type(narrow)}" in told.findings[0][3]
 
 
 # ------------------------------------------------------------------ indexes
