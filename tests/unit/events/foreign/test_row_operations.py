@@ -52,6 +52,12 @@ def event(op: str, before: Any = None, after: Any = None, key: Any = None) -> Ro
     return found
 
 
+def taken(value: Decoded | None, key: Decoded | None, layout: Layout) -> tuple[Operation, ...]:
+    found = read_event(value, key, layout)
+    assert found is not None
+    return operations_of(found, TABLE, Rules())
+
+
 def row(number: int, n: Any = 1, note: Any = "a") -> dict[str, Any]:
     return {"id": number, "n": n, "note": note}
 
@@ -147,9 +153,7 @@ def test_columns_that_are_not_there_are_refused_or_ignored() -> None:
 )
 def test_what_is_no_event_is_malformed(value: Any, key: Any) -> None:
     with pytest.raises(MalformedRequest):
-        found = read_event(Decoded(value), Decoded(key), Layout.DEBEZIUM)
-        assert found is not None
-        operations_of(found, TABLE, Rules())
+        taken(Decoded(value), Decoded(key), Layout.DEBEZIUM)
 
 
 def test_what_says_nothing_of_a_row_is_passed_over() -> None:

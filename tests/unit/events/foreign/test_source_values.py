@@ -366,7 +366,8 @@ def test_avro_s_bombs_are_refused() -> None:
     "text",
     [
         "", "{", "5", "null", "[]x", '"unknown"', '{"type":"record"}', '{"type":"nothing"}',
-        '{"type":"record","name":"R","fields":[{"name":"a"}]}', '{"type":"fixed","name":"F","size":"x"}',
+        '{"type":"record","name":"R","fields":[{"name":"a"}]}',
+        '{"type":"fixed","name":"F","size":"x"}',
         "[" * 5_000, '{"type":' * 200 + '"int"' + "}" * 200,
         '{"type":"enum","name":"E"}', '{"type":"array"}',
     ],
