@@ -2,7 +2,7 @@
 
 A node that reads of a column's type that it does not know stops (`newer_release.py`), and one that
 can't compile an expression would keep other index entries than the rest. So a master writes neither
-before all processes know such types (`model/ids.py`).
+before all processes know such types (`model/features.py`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from leasehold.model.ids import COLUMN_TYPES
+from leasehold.model.features import Feature
 from leasehold.values.declared import DECLARED, ENUM
 
 ARRAY: Final = "[]"
 _NEWER: Final = {
-    ARRAY: COLUMN_TYPES,
+    ARRAY: Feature.COLUMN_TYPES,
     ENUM.name: ENUM.known_by,
     **{
         name: each.known_by

@@ -31,7 +31,7 @@ from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model import metrics
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
-from leasehold.model.ids import incarnation_of
+from leasehold.model.features import incarnation_of
 from leasehold.model.measures import Measures, Sample
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.events import VersionEvent

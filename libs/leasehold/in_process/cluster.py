@@ -23,7 +23,8 @@ from leasehold.in_process.pubsub import MemoryPubSub
 from leasehold.in_process.retry import MemoryRetry
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
-from leasehold.model.ids import INCARNATION_BYTES, incarnation_of, request_id
+from leasehold.model.features import incarnation_of
+from leasehold.model.ids import INCARNATION_BYTES, request_id
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.requests import Queue
 from leasehold.model.signatures import NO_KEYS, RequestKeys, Verifier, signer

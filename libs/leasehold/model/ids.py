@@ -12,30 +12,6 @@ from leasehold.model.errors import InvalidText
 GENID_POSITION_BITS: Final = 20
 OPERATIONS_PER_COMMIT_MAX: Final = 1 << GENID_POSITION_BITS
 INCARNATION_BYTES: Final = 8
-CHANGES_IN_PLACE: Final = 1
-"""What a process has to know before a master makes a schema change that touches no row: that rows
-have a column's default at once, and that a column's type is widened where it stands."""
-RANGE_BACKFILLS: Final = 2
-"""The same of a master that fills an index by ranges of keys: that each node merges them into its
-store, and says how far it is."""
-TRANSACTION_JOBS: Final = 3
-"""The same of a master that makes all that a transaction says of tables one job: that a step works
-on the rows of another table than the job's own, and that a job is held until rows come."""
-COMPUTED_BACKFILLS: Final = 4
-"""The same of a master that leaves a column which follows others to nodes and readers of images:
-that each node computes it from its own rows, by ranges of keys, and that images tell nothing of
-it."""
-COLUMN_TYPES: Final = 5
-"""The same of a master that makes columns of the types `values/declared.py` says it of, and arrays:
-a node of an earlier release would not read such a table."""
-VIEWS: Final = 6
-"""What a process has to know before a master makes a view or keeps a comment: their records in the
-log."""
-ENUMS: Final = 7
-"""What a process has to know before a master makes an enum type: its record in the log, and columns
-whose values are places of labels."""
-KNOWN: Final = ENUMS
-"""The highest of such numbers that this release knows; it knows those below, too."""
 DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1
 
@@ -54,19 +30,6 @@ def is_enum_id(table_id: int) -> bool:
 
 def is_sequence_id(table_id: int) -> bool:
     return bool(table_id & SEQUENCES_FROM)
-
-
-def incarnation_of(random: bytes) -> bytes:
-    """Return the incarnation of a process from INCARNATION_BYTES random bytes, or b"" for one that
-    has none. Behind them it says what this release knows: there a master of an earlier release
-    reads it as it reads any incarnation, while an acknowledgement with a field more it would pass
-    over."""
-    return random + bytes((KNOWN,))
-
-
-def known_to(incarnation: bytes) -> int:
-    """Return what the process with that incarnation knows, 0 for one of an earlier release."""
-    return incarnation[-1] if len(incarnation) % INCARNATION_BYTES == 1 else 0
 
 
 def genid(lsn: int, position: int) -> int:

@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from leasehold.model.ids import known_to
+from leasehold.model.features import known_to
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Grant
 from leasehold.model.time_units import NS_PER_MS
@@ -294,7 +294,7 @@ class CoherencyWatch:
         return tuple(given)
 
     def all_know(self, what: int, now_ns: int) -> bool:
-        """Whether every process that is heard of knows this (`ids.known_to`), coherent or not. A
+        """Whether every process that is heard of reads what has that number, coherent or not. A
         candidate hears them, too; until it has done so for as long as anybody takes to acknowledge
         it says no."""
         lately_ns = now_ns - self._silence_ns()
@@ -322,6 +322,14 @@ class CoherencyWatch:
         nodes = list(self._nodes.values())  # in one piece: other threads look, too
         waited = [node.applied for node in nodes if now_ns < node.wait_until_ns]
         return min(waited) if waited else None
+
+    def applied_past(self, offset: int, now_ns: int) -> frozenset[str]:
+        """Return the names of coherent nodes that have applied the record at `offset`."""
+        return frozenset(
+            name
+            for (name, _), node in self._nodes.items()
+            if now_ns < node.wait_until_ns and node.applied > offset
+        )
 
     def records_behind(self, log_end: int, now_ns: int) -> int:
         """Return how many records of this master's the slowest coherent node is behind, 0 when

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, Status
 from leasehold.model.errors import Refused
-from leasehold.model.ids import RANGE_BACKFILLS
+from leasehold.model.features import Feature, FeatureGate
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now, RangeWaiting, StoreWriter
 from leasehold.model.records.acks import MERGED_TABLES_MAX, MergeReport, TableMerged
@@ -114,10 +114,13 @@ def _job_of(waiting: RangeWaiting, catalog: Catalog) -> Job | None:
 class MergeReports:
     """What the nodes have told a master of their merging: `coordinator.RangeProgress`."""
 
-    def __init__(self, name: str, watch: CoherencyWatch, store: Waits, offset: int) -> None:
+    def __init__(
+        self, name: str, watch: CoherencyWatch, features: FeatureGate, store: Waits, offset: int
+    ) -> None:
         """Begin at `offset`, right after the Claim: what stands before may have ranges, too."""
         self._name = name
         self._watch = watch
+        self._features = features
         self._store = store
         self._reports: dict[tuple[str, bytes], MergeReport] = {}
         self._offset = offset
@@ -140,8 +143,8 @@ class MergeReports:
             self._offset = offset + 1
 
     def known(self, now_ns: int) -> bool:
-        """Whether everybody who reads the log knows backfills by range."""
-        return self._watch.all_know(RANGE_BACKFILLS, now_ns)
+        """Whether backfills by range may be written."""
+        return self._features.is_written(Feature.RANGE_BACKFILLS, now_ns)
 
     def find_failure(self, job: Job) -> tuple[Key, Refused] | None:
         """Return a row that has no value for the column that the job fills, and why: the first one

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from leasehold.model.ids import COLUMN_TYPES, ENUMS
+from leasehold.model.features import Feature
 
 VARIABLE: Final = -1
 """Size of a type whose values have no fixed size."""
@@ -44,7 +44,7 @@ class Declared:
     and `written` what PostgreSQL writes, "" = the name. `category` and `preferred` are those of
     pg_type, `implicit` the types that it becomes without being asked. `operators` is the class of a
     key column, "" = no index takes it. `column`: whether a column may have it; then a process has
-    to know `known_by` (of `model/ids.py`) before one has. `as_it_is`: the storage value is the
+    to read `known_by` (`model/features.py`) before one has. `as_it_is`: the storage value is the
     Python value; `many_forms`: equal values may have storage values that differ."""
 
     name: str
@@ -111,7 +111,7 @@ DECLARED: Final[tuple[Declared, ...]] = (
         synonyms=("float4",),
         implicit=("double precision",),
         operators="float4_ops",
-        known_by=COLUMN_TYPES,
+        known_by=Feature.COLUMN_TYPES,
         many_forms=True,
     ),
     Declared(
@@ -162,14 +162,14 @@ DECLARED: Final[tuple[Declared, ...]] = (
         implicit=("timetz", "interval"),
         operators="time_ops",
         modifier=Modifier.SECOND_DIGITS,
-        known_by=COLUMN_TYPES,
+        known_by=Feature.COLUMN_TYPES,
     ),
     Declared(
         *("timetz", 1266, 1270, 12, "D", Compared.AS_STORED, "d", "", "time with time zone"),
         synonyms=("time with time zone",),
         operators="timetz_ops",
         modifier=Modifier.SECOND_DIGITS,
-        known_by=COLUMN_TYPES,
+        known_by=Feature.COLUMN_TYPES,
     ),
     Declared(
         *("timestamp", 1114, 1115, 8, "D", Compared.AS_STORED, "d", ""),
@@ -192,7 +192,7 @@ DECLARED: Final[tuple[Declared, ...]] = (
         preferred=True,
         operators="interval_ops",
         modifier=Modifier.SECOND_DIGITS,
-        known_by=COLUMN_TYPES,
+        known_by=Feature.COLUMN_TYPES,
         many_forms=True,
     ),
     Declared(
@@ -203,17 +203,17 @@ DECLARED: Final[tuple[Declared, ...]] = (
         *("inet", 869, 1041, VARIABLE, "I", Compared.AS_STORED),
         preferred=True,
         operators="inet_ops",
-        known_by=COLUMN_TYPES,
+        known_by=Feature.COLUMN_TYPES,
     ),
     Declared(
         *("cidr", 650, 651, VARIABLE, "I", Compared.AS_STORED),
         implicit=("inet",),
         operators="inet_ops",
-        known_by=COLUMN_TYPES,
+        known_by=Feature.COLUMN_TYPES,
     ),
     Declared(
         *("json", 114, 199, VARIABLE, "U", Compared.NEVER),
-        known_by=COLUMN_TYPES,
+        known_by=Feature.COLUMN_TYPES,
         as_it_is=True,
     ),
     Declared(
@@ -257,7 +257,7 @@ BY_NAME: Final = {declared.name: declared for declared in DECLARED}
 ENUM: Final = Declared(
     *("enum", 3500, 0, 4, "E", Compared.AS_STORED, "i", "anyenum"),
     operators="enum_ops",
-    known_by=ENUMS,
+    known_by=Feature.ENUMS,
 )
 """What is said of all types that CREATE TYPE makes. They have names, numbers and labels of their
 own (`enums.py`); the number here is that of PostgreSQL's anyenum, which no value is of."""

@@ -5,7 +5,8 @@ Times are in ms here, made ns for the code; nothing waits for a real clock.
 
 from __future__ import annotations
 
-from leasehold.model.ids import CHANGES_IN_PLACE, INCARNATION_BYTES, KNOWN, incarnation_of, known_to
+from leasehold.model.features import NEWEST, Feature, incarnation_of, known_to
+from leasehold.model.ids import INCARNATION_BYTES
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Grant
 from leasehold.replication.coherency import (
@@ -110,21 +111,23 @@ def test_what_all_processes_know_is_what_the_last_one_does() -> None:
     assert [known_to(each) for each in (random, b"", knows, incarnation_of(b""))] == [
         0,
         0,
-        KNOWN,
-        KNOWN,
+        NEWEST,
+        NEWEST,
     ]
     master = watch(longest_grant_ms=500)
-    assert not master.all_know(CHANGES_IN_PLACE, 599 * MS), "who holds a lease may not be heard yet"
-    assert master.all_know(CHANGES_IN_PLACE, now)
+    assert not master.all_know(Feature.CHANGES_IN_PLACE, 599 * MS), (
+        "who holds a lease may not be heard yet"
+    )
+    assert master.all_know(Feature.CHANGES_IN_PLACE, now)
     master.take_ack(ack("r1", 5, incarnation=knows), 5, now)
-    assert master.all_know(CHANGES_IN_PLACE, now)
-    assert not master.all_know(KNOWN + 1, now)
+    assert master.all_know(Feature.CHANGES_IN_PLACE, now)
+    assert not master.all_know(NEWEST + 1, now)
     master.take_ack(ack("changefeed", 5, incarnation=b""), 5, now)
-    assert not master.all_know(CHANGES_IN_PLACE, now)
+    assert not master.all_know(Feature.CHANGES_IN_PLACE, now)
     later = now + 21 * SETTINGS.duration_ms * MS
     master.take_ack(ack("r1", 6, incarnation=knows), 6, later)
     master.sweep(later)
-    assert master.all_know(CHANGES_IN_PLACE, later)
+    assert master.all_know(Feature.CHANGES_IN_PLACE, later)
 
 
 def test_c4_a_silent_node_is_waited_for_until_its_lease_is_surely_over() -> None:

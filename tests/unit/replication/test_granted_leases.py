@@ -5,7 +5,8 @@ Times are in ms here, made ns for the code; nothing waits for a real clock.
 
 from __future__ import annotations
 
-from leasehold.model.ids import INCARNATION_BYTES, KNOWN, incarnation_of
+from leasehold.model.features import NEWEST, incarnation_of
+from leasehold.model.ids import INCARNATION_BYTES
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Grant
 from leasehold.replication.coherency import (
@@ -101,13 +102,13 @@ def test_a_candidate_hears_what_all_know_before_it_is_master() -> None:
     leases = known(longest_grant_ms=500)
     knows = incarnation_of(bytes(INCARNATION_BYTES))
     leases.take_ack(ack("r1", 5, incarnation=knows), 10_000 * MS)
-    assert claimed(leases, 10_001).all_know(KNOWN, 10_001 * MS)
+    assert claimed(leases, 10_001).all_know(NEWEST, 10_001 * MS)
     leases.take_ack(ack("earlier", 5, incarnation=b""), 10_000 * MS)
     master = claimed(leases, 10_001)
-    assert not master.all_know(KNOWN, 10_001 * MS)
-    assert master.all_know(KNOWN, 30_000 * MS), "it has not been heard for long"
+    assert not master.all_know(NEWEST, 10_001 * MS)
+    assert master.all_know(NEWEST, 30_000 * MS), "it has not been heard for long"
     begun = known(started_ms=9_900, longest_grant_ms=500)
     begun.take_ack(ack("r1", 5, incarnation=knows), 10_000 * MS)
     master = claimed(begun, 10_001)
-    assert not master.all_know(KNOWN, 10_001 * MS), "others may not have been heard yet"
-    assert master.all_know(KNOWN, 10_500 * MS)
+    assert not master.all_know(NEWEST, 10_001 * MS), "others may not have been heard yet"
+    assert master.all_know(NEWEST, 10_500 * MS)

@@ -15,7 +15,8 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index, Missing
 from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.catalog.states import State
-from leasehold.model.ids import INCARNATION_BYTES, RANGE_BACKFILLS, incarnation_of
+from leasehold.model.features import Feature, incarnation_of
+from leasehold.model.ids import INCARNATION_BYTES
 from leasehold.model.records.acks import Ack, MergeReport, TableMerged
 from leasehold.model.records.jobs import BackfillBorder, ChunksEnd
 from leasehold.model.records.log import ChunkDecided, JobWrite, KeySpan
@@ -196,7 +197,7 @@ def test_it_begins_only_where_everybody_knows(world: World) -> None:
 
     random = bytes(INCARNATION_BYTES)
     assert ranged() == {INDEX}, "nobody else is there"
-    say(world, ack("r8", random + bytes((RANGE_BACKFILLS - 1,))))
+    say(world, ack("r8", random + bytes((Feature.RANGE_BACKFILLS - 1,))))
     assert not ranged()
     say(world, ack("r8", incarnation_of(random)))
     assert not ranged(), "that is another process"

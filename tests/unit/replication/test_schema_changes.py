@@ -10,7 +10,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import from_wire
 from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.model.errors import FeatureNotSupported, NotNullViolation
-from leasehold.model.ids import COLUMN_TYPES, COMPUTED_BACKFILLS
+from leasehold.model.features import Feature, FeatureGate
 from leasehold.model.ports import Now
 from leasehold.model.records.log import JobWrite
 from leasehold.model.records.requests import ChangeRequest
@@ -59,7 +59,7 @@ def test_no_row_is_touched_once_every_process_knows_how(action: str) -> None:
     made = changes(table())
     counted = []
     for knows in (True, False):
-        made.all_know = lambda what, now_ns, knows=knows: knows  # type: ignore[misc]
+        made.features = FeatureGate(lambda number, now_ns, reads=knows: reads)  # type: ignore[misc]
         for sql in (f"ALTER TABLE t {action}", f"EXPLAIN ALTER TABLE t {action}"):
             decision = made.decide(ChangeRequest(b"r", sql=sql), Now(1, 1))
             bodies = [write.body for write in decision.writes if isinstance(write, JobWrite)]
@@ -75,9 +75,9 @@ def test_no_row_is_touched_once_every_process_knows_how(action: str) -> None:
 @pytest.mark.parametrize(
     ("known", "told", "computed"),
     [
-        (COMPUTED_BACKFILLS, False, True),
-        (COMPUTED_BACKFILLS - 1, False, False),
-        (COMPUTED_BACKFILLS, True, False),
+        (Feature.COMPUTED_BACKFILLS, False, True),
+        (Feature.COMPUTED_BACKFILLS - 1, False, False),
+        (Feature.COMPUTED_BACKFILLS, True, False),
     ],
     ids=["all_know", "one_of_before", "told_by_images"],
 )
@@ -88,7 +88,7 @@ def test_a_column_that_follows_others_is_computed_once_every_process_knows_how(
     in a transaction, of whose versions nobody knows the numbers yet."""
     settings = SchemaSettings(columns_by_images=told)
     made = SchemaChanges(settings, "m1", table(), 1, rows_about=lambda _: ROWS)
-    made.all_know = lambda what, now_ns: what <= known
+    made.features = FeatureGate(lambda number, now_ns: number <= known)
     for held in (False, True):
         request = ChangeRequest(b"r", sql=f"ALTER TABLE t {action}", held=held)
         (write,) = (w for w in made.decide(request, Now(1, 1)).writes if isinstance(w, JobWrite))
@@ -117,7 +117,7 @@ def test_a_type_waits_until_every_process_knows_it(sql: str) -> None:
     made = changes(table())
     assert made.decide(ChangeRequest(b"r", sql=sql), Now(1, 1)).writes
     made = changes(table())
-    made.all_know = lambda what, now_ns: what < COLUMN_TYPES
+    made.features = FeatureGate(lambda number, now_ns: number < Feature.COLUMN_TYPES)
     with pytest.raises(FeatureNotSupported, match="earlier release"):
         made.decide(ChangeRequest(b"r", sql=sql), Now(1, 1))
     plain = "ALTER TABLE t ADD COLUMN \"real\" text DEFAULT 'as real'"

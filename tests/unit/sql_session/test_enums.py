@@ -10,7 +10,7 @@ from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
-from leasehold.model.ids import ENUMS
+from leasehold.model.features import Feature, FeatureGate
 from leasehold.values.storage import from_storage
 from tests.support.sql_session.sql_client import SqlClient, client_of_tables
 
@@ -192,7 +192,8 @@ def test_an_earlier_release_keeps_types_away(
     assert master is not None
     assert master.node is not None
     changes = master.node.master.changes  # type: ignore[union-attr]
-    monkeypatch.setattr(changes, "all_know", lambda what, now_ns: what < ENUMS)
+    earlier = FeatureGate(lambda number, now_ns: number < Feature.ENUMS)
+    monkeypatch.setattr(changes, "features", earlier)
     refused = error(client, "create type other as enum ('a')")
     assert (refused.sqlstate, "earlier release" in refused.message) == ("0A000", True)
     monkeypatch.undo()

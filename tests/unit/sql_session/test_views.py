@@ -9,7 +9,7 @@ import pytest
 from leasehold.catalog.access import Access
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
-from leasehold.model.ids import VIEWS
+from leasehold.model.features import Feature, FeatureGate
 from tests.support.sql_session.sql_client import SqlClient, client_of_tables
 
 
@@ -227,7 +227,8 @@ def test_none_is_made_beside_an_earlier_release(
     assert master is not None
     assert master.node is not None
     changes = master.node.master.changes  # type: ignore[union-attr]
-    monkeypatch.setattr(changes, "all_know", lambda what, now_ns: what < VIEWS)
+    earlier = FeatureGate(lambda number, now_ns: number < Feature.VIEWS)
+    monkeypatch.setattr(changes, "features", earlier)
     assert client.code("create view v as select id from t") == "0A000"
     monkeypatch.undo()
     assert client.code("create view v as select id from t") == "00000"
@@ -255,7 +256,8 @@ def test_comments_are_read_and_forgotten_beside_an_earlier_release(
     assert master is not None
     assert master.node is not None
     changes = master.node.master.changes  # type: ignore[union-attr]
-    monkeypatch.setattr(changes, "all_know", lambda what, now_ns: what < VIEWS)
+    earlier = FeatureGate(lambda number, now_ns: number < Feature.VIEWS)
+    monkeypatch.setattr(changes, "features", earlier)
     client.ask("comment on table t is 'all'")
     assert "not kept" in str(client.reports)
     assert client.ask("select obj_description('t'::regclass)") == [(None,)]

@@ -16,7 +16,8 @@ from leasehold.model.errors import (
     Refused,
     WrongType,
 )
-from leasehold.model.ids import COLUMN_TYPES, ENUMS, ENUMS_FROM
+from leasehold.model.features import Feature
+from leasehold.model.ids import ENUMS_FROM
 from leasehold.pgwire.values.decoding import make_decoder
 from leasehold.pgwire.values.encoding import make_encoder
 from leasehold.sql.functions.registry import cast_for
@@ -133,9 +134,9 @@ def test_a_version_with_more_labels_holds_all_of_another() -> None:
 
 def test_an_earlier_release_is_told_of_none() -> None:
     body = {"columns": [{"id": 1, **type_to_wire(enum_type(MOOD))}]}
-    assert find_newer_type([body], COLUMN_TYPES) == "enum"
+    assert find_newer_type([body], Feature.COLUMN_TYPES) == "enum"
     assert find_newer_type([{"checks": [{"expression": f"c = 'ok'::\"{MOOD.kept_name}\""}]}], 5)
-    assert find_newer_type([body], ENUMS) == ""
+    assert find_newer_type([body], Feature.ENUMS) == ""
 
 
 def test_a_type_that_nobody_has_looked_up_takes_any_label() -> None:

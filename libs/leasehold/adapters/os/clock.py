@@ -7,7 +7,8 @@ import time
 from collections import deque
 from typing import Final
 
-from leasehold.model.ids import INCARNATION_BYTES, incarnation_of, request_id
+from leasehold.model.features import incarnation_of
+from leasehold.model.ids import INCARNATION_BYTES, request_id
 from leasehold.model.ports import Now
 
 SEED_BYTES: Final = 16

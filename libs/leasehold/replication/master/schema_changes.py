@@ -18,14 +18,7 @@ from leasehold.catalog.newer_types import find_newer_type
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
 from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.model.errors import FeatureNotSupported, InsufficientPrivilege, WrongJobState
-from leasehold.model.ids import (
-    CHANGES_IN_PLACE,
-    COLUMN_TYPES,
-    COMPUTED_BACKFILLS,
-    ENUMS,
-    TRANSACTION_JOBS,
-    VIEWS,
-)
+from leasehold.model.features import Feature, FeatureGate
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import CheckReport, LeaseAck
@@ -115,8 +108,8 @@ class SchemaChanges:
         self._catalog = catalog
         self._is_empty = is_empty
         self._coherent: frozenset[str] | None = None
-        self.all_know: Callable[[int, int], bool] = lambda what, now_ns: True
-        """Whether all processes know something by now (`CoherencyWatch.all_know`)."""
+        self.features = FeatureGate()
+        """What may be written by now."""
         self.check_room: Callable[[tuple[Said, ...]], None] = lambda said: None
         """Raises DiskNearlyFull for statements that need more room than there is."""
         self._writes: deque[wanted.Write] = deque()
@@ -144,8 +137,8 @@ class SchemaChanges:
             self._check_know_views(now)
         if any(isinstance(each.statement, CreateEnum) for each in said):
             self._check_know_enums(now)
-        in_place = self.all_know(CHANGES_IN_PLACE, now.mono_ns)
-        if request.held and not self.all_know(TRANSACTION_JOBS, now.mono_ns):
+        in_place = self.features.is_written(Feature.CHANGES_IN_PLACE, now.mono_ns)
+        if request.held and not self.features.is_written(Feature.TRANSACTION_JOBS, now.mono_ns):
             raise FeatureNotSupported(
                 "processes of an earlier release are there, so a table that was there can't be"
                 " changed in a transaction yet",
@@ -160,11 +153,11 @@ class SchemaChanges:
             demands=request.demands,
         )
         script.trusted = request.held
-        script.comments = self.all_know(VIEWS, now.mono_ns)
+        script.comments = self.features.is_written(Feature.VIEWS, now.mono_ns)
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)
         writes = _asked_by(script.writes, request.principal)
-        if not self.all_know(COLUMN_TYPES, now.mono_ns):
+        if not self.features.is_written(Feature.COLUMN_TYPES, now.mono_ns):
             _refuse_newer_types(writes)
         if request.held:
             (job_id,) = (write.job_id for write in writes if isinstance(write, JobWrite))
@@ -172,14 +165,14 @@ class SchemaChanges:
         return Decision(writes, answer, script.catalog, script.empty, script.opening)
 
     def _check_know_views(self, now: Now) -> None:
-        if not self.all_know(VIEWS, now.mono_ns):
+        if not self.features.is_written(Feature.VIEWS, now.mono_ns):
             raise FeatureNotSupported(
                 "processes of an earlier release are there, which know no views",
                 hint="Make views when all nodes, replicas and the changefeed are of this release.",
             )
 
     def _check_know_enums(self, now: Now) -> None:
-        if not self.all_know(ENUMS, now.mono_ns):
+        if not self.features.is_written(Feature.ENUMS, now.mono_ns):
             raise FeatureNotSupported(
                 "processes of an earlier release are there, which know no enum types",
                 hint="Make types when all nodes, replicas and the changefeed are of this release.",
@@ -263,7 +256,7 @@ class SchemaChanges:
                 "EXPLAIN changes nothing, so it stands alone in its request: without other"
                 " statements and without rows"
             )
-        in_place = self.all_know(CHANGES_IN_PLACE, now.mono_ns)
+        in_place = self.features.is_written(Feature.CHANGES_IN_PLACE, now.mono_ns)
         made = plan(
             statement.change, self._catalog, in_place=in_place, computed=self._is_computed(now)
         )
@@ -272,7 +265,7 @@ class SchemaChanges:
     def _is_computed(self, now: Now) -> bool:
         """Say whether nodes and readers of images compute columns that follow others."""
         told = self._settings.columns_by_images
-        return not told and self.all_know(COMPUTED_BACKFILLS, now.mono_ns)
+        return not told and self.features.is_written(Feature.COMPUTED_BACKFILLS, now.mono_ns)
 
     def _explained(self, statement: Explain, made: Plan) -> dict[str, Any]:
         planned: list[Plan] = [made]
@@ -421,7 +414,7 @@ def _range_of(job: Job, through: Key) -> Backfill:
 def _refuse_newer_types(writes: tuple[CatalogWrite, ...]) -> None:
     """Raises FeatureNotSupported for a type that processes of an earlier release don't know."""
     bodies = (write.body for write in writes if isinstance(write, DescriptorWrite | JobWrite))
-    name = find_newer_type(bodies, COLUMN_TYPES - 1)
+    name = find_newer_type(bodies, Feature.COLUMN_TYPES - 1)
     if name:
         raise FeatureNotSupported(
             f"processes of an earlier release are there, which don't know type {name}",

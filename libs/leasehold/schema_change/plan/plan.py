@@ -75,9 +75,9 @@ def plan(
     computed: bool = True,
 ) -> Plan:
     """Return what `statement` asks for, on the newest versions of `catalog`, as of `context`.
-    `in_place`: every process knows of changes that touch no row (`ids.CHANGES_IN_PLACE`); else they
-    are made as releases did that had none. `computed`: likewise of columns that follow others,
-    whose values nodes and readers of images compute (`ids.COMPUTED_BACKFILLS`); else images tell.
+    `in_place`: changes that touch no row may be written (`Feature.CHANGES_IN_PLACE`); else they are
+    made as releases did that had none. `computed`: likewise columns that follow others, whose
+    values nodes and readers of images compute (`COMPUTED_BACKFILLS`); else images tell.
 
     Raises UnknownTable, UnknownColumn, UnknownObject (42704), DuplicateObject (42P07),
     DuplicateColumn (42701), InvalidDefinition (42P16), InvalidObject (42P17), NotGenerated (55000),
