@@ -11,12 +11,13 @@ from __future__ import annotations
 import io
 import sys
 from copy import deepcopy
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
-from infra.deployment import KAFKA, REDIS, SERVICES, TOPICS, Service
+from infra.deployment import INTAKE, KAFKA, OPTIONAL, REDIS, SERVICES, TOPICS, Service
 from infra.image_lock import locked_images, pinned, pinned_dockerfiles
 from infra.kafka.settings import as_container_environment, broker_settings, jvm_options
 from infra.ports import KAFKA_PORT, REDIS_PORT, SQL_PORT, SQL_PORTS
@@ -24,6 +25,7 @@ from infra.redis.server import server_settings
 from infra.secure.compose import HEAD as SECURE_HEAD
 from infra.secure.compose import secure_file
 from leasehold.settings.environment import ClusterSettings
+from leasehold.settings.intake import IntakeSettings
 
 FILE = Path(__file__).resolve().parent.parent / "docker-compose.yml"
 SECURE_FILE = FILE.with_name("docker-compose.secure.yml")
@@ -50,6 +52,8 @@ HEAD = """\
 #   docker compose up --build
 # For SQL on 127.0.0.1:54331 to 54333 name the users, too: LEASEHOLD_SQL_USERS, lines of
 # name=SCRAM-SHA-256$… (docs/how-to/secure.md); without users nobody is listened to.
+# For change requests of other systems' events, LEASEHOLD_INTAKE_ROUTES and --profile intake
+# (docs/how-to/take-in-events.md).
 # Written by `make compose` from infra/deployment.py, which `make up` uses too; do not edit.
 # Ports are published on the loopback address only. Settings come from the environment or .env:
 # LEASEHOLD_DATABASE, LEASEHOLD_KAFKA_SECURITY, … (docs/reference/settings.md).
@@ -128,6 +132,8 @@ PASSED_TO_FEEDS = (
     "LEASEHOLD_REGISTRY_CHECK",
     "LEASEHOLD_REGISTRY_SCHEMAS",
 )
+# For the intake: what it reads, and how.
+PASSED_TO_INTAKE = tuple(each.metadata["env"] for each in fields(IntakeSettings))
 # For the dashboard: names under which browsers may ask for it, where it is published by one, and
 # how users log in to it.
 PASSED_TO_DASHBOARD = (
@@ -143,9 +149,11 @@ def compose_file() -> dict[str, Any]:
     """The whole file as plain data."""
     services: dict[str, Any] = {KAFKA: _kafka(), REDIS: _redis(), TOPICS: _topics()}
     volumes: dict[str, Any] = {KAFKA: {}, REDIS: {}}
-    for service in SERVICES:
+    for service in (*SERVICES, *OPTIONAL):
         services[service.name] = _service(service)
         volumes[service.name] = {}
+    for service in OPTIONAL:
+        services[service.name]["profiles"] = [service.name]
     for described in services.values():
         described["logging"] = deepcopy(LOGGING)  # YAML would refer to one and the same
     # From the environment, since a file would reach the container with its owner on the host, and
@@ -277,6 +285,8 @@ def _service(service: Service) -> dict[str, Any]:
         described["ports"] = [f"127.0.0.1:{SQL_PORTS[service.sql]}:{SQL_PORT}"]
     if service.asks_registry:
         described["environment"] |= _handed_through(PASSED_TO_FEEDS)
+    if service == INTAKE:
+        described["environment"] |= _handed_through(PASSED_TO_INTAKE)
     if service.dashboard:
         port = ClusterSettings().dashboard_port
         described["environment"] |= {

@@ -44,12 +44,12 @@ class Service:
     @property
     def signs(self) -> bool:
         """Whether it signs change requests or verifies them, hence gets the key."""
-        return self.keeps_store or self.image == "spark"
+        return self.keeps_store or self.image == "spark" or self.rights == "intake"
 
     @property
     def asks_registry(self) -> bool:
-        """Whether it registers the schemas of feeds, or submits schema changes."""
-        return self.rights == "changefeed" or self.sql is not None
+        """Whether it registers the schemas of feeds, reads by them, or submits schema changes."""
+        return self.rights in ("changefeed", "intake") or self.sql is not None
 
     @property
     def cpu_shares(self) -> int:
@@ -103,7 +103,14 @@ DASHBOARD = Service(
     "dashboard", "services.dashboard.main", "dashboard", "status", needs=("m1",), dashboard=True
 )
 
+INTAKE = Service(
+    "intake", "services.intake.main", "intake of other systems' events", "intake", needs=("m1",)
+)
+
 SERVICES: tuple[Service, ...] = (MASTER, STANDBY, *REPLICANTS, CHANGEFEED, SPARK, DASHBOARD)
+OPTIONAL: tuple[Service, ...] = (INTAKE,)
+"""Services that run where somebody names what they are to do: in Compose by a profile of their
+name."""
 
 
 def service_named(name: str) -> Service:

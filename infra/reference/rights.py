@@ -9,6 +9,7 @@ from infra.reference.topics import DATABASE
 from leasehold.model.process_rights import (
     ALL_TOPICS,
     CHANGEFEED_ID,
+    INTAKE_ID,
     CONNECTION,
     KINDS,
     LEDGER_READS,
@@ -62,7 +63,7 @@ def _besides(kind: ProcessKind) -> str:
 
 def _resource(name: str, resource: str) -> str:
     if resource == TRANSACTIONAL_ID:
-        assert name == CHANGEFEED_ID, name
+        assert name in (CHANGEFEED_ID, INTAKE_ID), name
         return f"the transactional id {code(name.format(database=DATABASE))}"
     assert resource == TOPIC, resource
     return code(f"{DATABASE}.*" if name == ALL_TOPICS else name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, Final
 
-from infra.deployment import KAFKA, REDIS, SERVICES, TOPICS, Service
+from infra.deployment import KAFKA, OPTIONAL, REDIS, SERVICES, TOPICS, Service
 from infra.kafka.settings import as_container_environment
 from infra.ports import KAFKA_PORT, REDIS_PORT, SQL_PORT
 from infra.redis.server import server_settings
@@ -75,7 +75,7 @@ def secure_file(plain: dict[str, Any]) -> dict[str, Any]:
         KAFKA: _kafka(services[KAFKA]),
         REDIS: _redis(services[REDIS]),
         TOPICS: _topics(services[TOPICS]),
-        **{each.name: _service(each, services[each.name]) for each in SERVICES},
+        **{each.name: _service(each, services[each.name]) for each in (*SERVICES, *OPTIONAL)},
         OPERATOR: _operator(services[TOPICS]),
     }
     return {

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from infra.deployment import KAFKA, REDIS, SERVICES
+from infra.deployment import KAFKA, OPTIONAL, REDIS, SERVICES
 from infra.processes import ProcessFailure
 from infra.secure import rights
 from infra.secure import secret_files as files
@@ -24,7 +24,7 @@ from leasehold.model.errors import LeaseholdError
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
 
 DASHBOARD: Final = "dashboard"
-HOSTS: Final = (KAFKA, REDIS, *(service.name for service in SERVICES))
+HOSTS: Final = (KAFKA, REDIS, *(service.name for service in (*SERVICES, *OPTIONAL)))
 SERVICES_UID: Final = 10_001
 """Of the images in infra/images."""
 UIDS: Final[Mapping[str, int]] = {

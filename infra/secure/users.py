@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from infra.deployment import SERVICES, TOPICS
+from infra.deployment import OPTIONAL, SERVICES, TOPICS
 from leasehold.model.process_rights import KIND_NAMED, RedisRules
 
 Users = Mapping[str, Sequence[str]]
@@ -18,7 +18,10 @@ PEOPLE: Final[Users] = {
     "embedded": ("replicant", "producer"),
 }
 """Users that are no services. A command that nobody is named for is the operator's."""
-USERS: Final[Users] = {**{service.name: (service.rights,) for service in SERVICES}, **PEOPLE}
+USERS: Final[Users] = {
+    **{service.name: (service.rights,) for service in (*SERVICES, *OPTIONAL)},
+    **PEOPLE,
+}
 PROBE: Final = "probe"
 """A user of Redis who may ask whether it is there."""
 ADMINISTRATOR: Final = "administrator"

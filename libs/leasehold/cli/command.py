@@ -35,6 +35,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "check": "have every live node check its tables at one log position",
     "dead-letter": "list, explain and resubmit what was not applied",
     "feed": "list, make and drop feeds of tables in Debezium's form, and ask for snapshots",
+    "intake": "make change requests of other systems' events, and tell how far that is",
     "sql": "run SQL on a node, from a text, a file or by hand",
     "import": "copy schema and rows of a PostgreSQL, or rows of a file",
     "export": "write tables and queries as CSV, Parquet or SQL",

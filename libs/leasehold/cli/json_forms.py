@@ -252,6 +252,21 @@ TOP: Final = record(
     hot_tables=list_of(record(table=TEXT, changes_per_second=NUMBER)),
     troubles=list_of(TEXT),
 )
+INTAKE: Final = record(
+    name=TEXT,
+    at_work=BOOLEAN,
+    silent_ms=maybe(INTEGER),
+    state=map_of(ANYTHING),
+    places=list_of(
+        record(
+            topic=TEXT,
+            partition=INTEGER,
+            next=INTEGER,
+            end=maybe(INTEGER),
+            waiting=maybe(INTEGER),
+        )
+    ),
+)
 PLAN: Final = record(
     equal=BOOLEAN,
     lsn=INTEGER,
@@ -295,6 +310,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "top": Form(TOP, each_line=True),
     "upgrade": Form(UPGRADE),
     "versions": Form(_TABLE, each_line=True),
+    "intake": Form(list_of(INTAKE)),
     "leases": Form(record(ledger=_LEDGER, leases=_LEASES)),
     "jobs": Form(list_of(_JOB)),
     "jobs watch": Form(_JOB, each_line=True),

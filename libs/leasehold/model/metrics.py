@@ -326,6 +326,29 @@ FEED_STARTS: Final = _CHANGEFEED.counter(
     "changefeed_starts", "How often the changefeed has begun, the first time included"
 )
 
+_INTAKE: Final = Group("An intake of other systems' events")
+INTAKE_EVENTS: Final = _INTAKE.counter(
+    "intake_events", "Events that were taken, those that say nothing of a row included", "topic"
+)
+INTAKE_LETTERS: Final = _INTAKE.counter(
+    "intake_dead_letters", "Events that became dead letters instead of change requests", "topic"
+)
+INTAKE_LAG: Final = _INTAKE.gauge(
+    "intake_lag_records", "Records of a topic that the broker has told of and that wait", "topic"
+)
+INTAKE_HELD: Final = _INTAKE.gauge(
+    "intake_held",
+    "1 while a topic, or a partition of it, waits for a table or a schema registry, else 0",
+    "topic",
+)
+INTAKE_S: Final = _INTAKE.seconds("intake_transaction", "Time that a transaction of Kafka's took")
+INTAKE_ABORTS: Final = _INTAKE.counter(
+    "intake_aborts", "Transactions of Kafka's that had to be sent again"
+)
+INTAKE_STARTS: Final = _INTAKE.counter(
+    "intake_starts", "How often an intake has begun, the first time included"
+)
+
 _SPARK: Final = Group("Spark's driver")
 SPARK_RUNS: Final = _SPARK.gauge("spark_runs", "Backfills and validations under way", "kind")
 SPARK_ROWS: Final = _SPARK.gauge("spark_run_rows", "Rows that a run has read so far", "job")
@@ -396,7 +419,8 @@ REDIS_BUDGET: Final = _DASHBOARD.gauge(
 )
 
 GROUPS: Final = (
-    *(_PROCESS, _NODE, _MASTER_ONLY, _STORE, _REQUESTER, _SQL, _CHANGEFEED, _SPARK, _DASHBOARD),
+    *(_PROCESS, _NODE, _MASTER_ONLY, _STORE, _REQUESTER, _SQL, _CHANGEFEED, _INTAKE, _SPARK),
+    _DASHBOARD,
 )
 """All metrics, by the processes that have them."""
 METRICS: Final[dict[str, Metric]] = {

@@ -30,6 +30,8 @@ NO_GROUP: Final = "leasehold-none"
 """What our consumers name as their group: nobody joins it, and librdkafka looks for its coordinator
 all the same."""
 CHANGEFEED_ID: Final = "leasehold-changefeed-{database}"
+INTAKE_ID: Final = "leasehold-intake.{database}.*"
+"""Of intakes of any name. A database's name has no dot, so that none begins as another's."""
 
 LEDGER_READS: Final = (
     *("exists", "hget", "hgetall", "hlen", "scard", "sismember", "smembers"),
@@ -104,7 +106,7 @@ class ProcessKind:
                 if resource == TOPIC:
                     yield _on_topic(database, name, operation)
                 else:
-                    yield KafkaRight(resource, name.format(database=database), False, operation)
+                    yield _named(resource, name.format(database=database), operation)
         if self.consumes:
             yield KafkaRight(GROUP, NO_GROUP, False, DESCRIBE)
 
@@ -127,6 +129,10 @@ class ProcessKind:
         if not selectors:
             return None
         return RedisRules(tuple(f"+{each}" for each in CONNECTION), tuple(selectors))
+
+
+def _named(resource: str, name: str, operation: str) -> KafkaRight:
+    return KafkaRight(resource, name.removesuffix("*"), name.endswith("*"), operation)
 
 
 def _on_topic(database: str, name: str, operation: str) -> KafkaRight:
@@ -261,6 +267,16 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
         reads=("changefeed",),
         writes=("feeds",),
     ),
+    ProcessKind(
+        "intake",
+        "`leasehold intake run` (and Read on the topics that it reads)",
+        reads=("versions", "intake"),
+        writes=("requests", "dead-letter", "intake"),
+        besides=(
+            Besides((CREATE,), "intake"),
+            Besides((WRITE, DESCRIBE), INTAKE_ID, TRANSACTIONAL_ID),
+        ),
+    ),
     ProcessKind("consumer", "a stream processor that reads feeds", reads=(FEEDS,), consumes=False),
     ProcessKind("audit", "`leasehold audit`", reads=("audit",)),
     ProcessKind(
@@ -277,7 +293,10 @@ KIND_NAMED: Final[Mapping[str, ProcessKind]] = {kind.name: kind for kind in KIND
 def is_of_database(right: KafkaRight, database: str) -> bool:
     """Return whether a right is on resources of this database and of nothing else."""
     if right.resource == TRANSACTIONAL_ID:
-        return not right.prefixed and right.name == CHANGEFEED_ID.format(database=database)
+        ids = {_named(right.resource, each, "") for each in (CHANGEFEED_ID, INTAKE_ID)}
+        return right._replace(operation="") in {
+            each._replace(name=each.name.format(database=database)) for each in ids
+        }
     return right.resource == TOPIC and right.name.startswith(f"{database}.")
 
 

@@ -192,6 +192,12 @@ class Topics:
         """The begin and end of each transaction with events in feeds that take part."""
         return self._topic("feed.transaction", 1, _deleted_after(FEED_TRANSACTIONS_RETENTION_MS))
 
+    @property
+    def intake(self) -> Topic:
+        """The places of intakes in the topics that they read, each written in the transaction of
+        the requests that came of what is before it."""
+        return self._topic("intake", 1, _read_whole())
+
     def all_static(self) -> tuple[Topic, ...]:
         """Every topic that exists before the first table does; `rows` come and go with tables."""
         return (

@@ -9,6 +9,7 @@ from leasehold.settings.audit import AuditSettings
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings
+from leasehold.settings.intake import IntakeSettings
 from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.schema_registry import SchemaRegistrySettings
 from leasehold.settings.snapshot import SnapshotSettings
@@ -27,7 +28,11 @@ GROUPS: Final[tuple[tuple[str, type], ...]] = (
     ("The SQL listener: replicants", PgwireSettings),
     ("`leasehold sql`: the client of that listener", SqlAddress),
     ("The changefeed", ChangefeedSettings),
-    ("A schema registry: the changefeed, and who submits schema changes", SchemaRegistrySettings),
+    (
+        "A schema registry: the changefeed, an intake, and who submits schema changes",
+        SchemaRegistrySettings,
+    ),
+    ("An intake of other systems' events", IntakeSettings),
     ("The dashboard", DashboardSettings),
 )
 """Each dataclass of `setting()` fields, with whose settings they are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
@@ -33,7 +33,7 @@ from leasehold.transaction.locks import (
 )
 from leasehold.transaction.row_conflict import RowRefused
 from leasehold.transaction.uniqueness import in_the_way
-from leasehold.values.types import words_of
+from leasehold.values.types import is_equal, words_of
 
 # Looked up once: a member of an enum costs as much as a call, and each request asks for several.
 _INSERT, _UPDATE = OperationKind.INSERT, OperationKind.UPDATE
@@ -41,6 +41,8 @@ _DELETE, _UPSERT = OperationKind.DELETE, OperationKind.UPSERT
 _UPDATED: Final = ChangeKind.UPDATE
 _UNCOMPUTABLE: Final = frozenset({"22", "54"})
 """Classes of what an expression may fail with on one row and not on another."""
+BEFORE_NAMED_MAX: Final = 10
+"""Columns that the words of a verify error name."""
 
 
 def with_key(
@@ -130,6 +132,8 @@ def _composed(
     seen = operation.expect
     if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):
         raise _verify_error(operation, descriptor, key, row, locks)
+    if operation.before is not None:
+        _check_before(operation.before, bound, key, row)
     if row is None:
         return None
     if kind is _DELETE:
@@ -225,6 +229,38 @@ def _insert(
         image,
         {},
         descriptor.locks,
+    )
+
+
+def _check_before(before: Mapping[str, Any], bound: Binding, key: Key, row: Row | None) -> None:
+    """Check that a row is as its writer says that it was. Raises RowRefused, and what types raise
+    for a value that no such row can have."""
+    descriptor = bound.descriptor
+    said = bound.values(before, None)
+    if row is None:
+        differ = ["the row"]
+        words = "is gone"
+    else:
+        differ = sorted(
+            descriptor.by_id[element_id].name
+            for element_id, value in said.items()
+            if not is_equal(descriptor.by_id[element_id].type, row.values.get(element_id), value)
+        )
+        words = f"has another value of {', '.join(differ[:BEFORE_NAMED_MAX])} than was seen"
+    if not differ:
+        return
+    image = None
+    if row is not None:
+        image = RowImage(
+            descriptor.table_id, key, row.genids, row.lsn, descriptor.version, 0, row.values
+        )
+    raise RowRefused(
+        f"verify error in table {descriptor.name!r}: {_words(descriptor, key)} {words}",
+        image,
+        descriptor.locks,
+        table=descriptor.name,
+        key=list(key),
+        columns=differ[:BEFORE_NAMED_MAX],
     )
 
 

@@ -37,7 +37,9 @@ def is_recomputed(request: ChangeRequest) -> bool:
     ⚠ Only where all that expects a row as it was seen is computed anew of the newest one. A
     constant may have been computed of the row that was seen, a delete decided by it, and an update
     of no columns guards the others; one of them is enough, since the whole may rest on it. With
-    ANY_GENID, or without `expect`, nothing is said of what the row was."""
+    ANY_GENID, or without `expect`, nothing is said of what the row was, unless `before` says it."""
+    if any(operation.before is not None for operation in request.operations):
+        return False
     return all(
         operation.expect is None
         or operation.expect == ANY_GENID

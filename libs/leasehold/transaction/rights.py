@@ -75,7 +75,8 @@ class Rights:
         names = (*operation.values, *(operation.key if isinstance(operation.key, dict) else ()))
         expressions = tuple(v.text for v in operation.values.values() if type(v) is Expression)
         unsaid = self._unsaid(operation, table) if operation.kind is _INSERT else frozenset()
-        more = (*names, None, *expressions, None, *sorted(unsaid))
+        seen = tuple(operation.before or ())
+        more = (*names, None, *expressions, None, *sorted(unsaid), None, *seen)
         asked = table.table_id, table.version, operation.kind, more
         if asked in self._checked:
             return
@@ -85,6 +86,8 @@ class Rights:
             self._check_rows(operation, table, unsaid)
             for text in expressions:
                 self._check(table, Privilege.SELECT, _ids(table, _columns_read(text)))
+            if seen:  # whether it is refused tells what the row has
+                self._check(table, Privilege.SELECT, _ids(table, seen))
         self._checked.add(asked)
 
     def _unsaid(self, operation: Operation, table: Descriptor) -> frozenset[int]:

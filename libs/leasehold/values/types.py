@@ -222,6 +222,15 @@ def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
     return _SORT_KEYS.get(kind.name)
 
 
+def is_equal(kind: Type, one: Any, other: Any) -> bool:
+    """Return whether two storage values, or None, are equal as values of the type: 1.5 and 1.50
+    are."""
+    if one == other or one is None or other is None:
+        return bool(one == other)
+    key = sort_key_of(kind)
+    return key is not None and bool(key(one) == key(other))
+
+
 def order_key_of(kind: Type) -> Callable[[Any], Any] | None:
     """Return the function that makes what Python compares in the place of values (not NULL), None
     where these are compared themselves."""

@@ -67,7 +67,9 @@ ARBITERS_MAX: Final = 1_000
 _SHARED: Final = (
     *("id", "on_conflict", "attempt", "give_up", "reply_to", "used", "reads", "as_role", "fence"),
 )
-_OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version", "arbiters")
+_OPERATION: Final = (
+    *("table", "op", "key", "values", "expect", "schema_version", "arbiters", "before"),
+)
 _MANY: Final = ("table", "op", "columns", "rows", "keys", "schema_version", "arbiters")
 _SQL: Final = ("sql", "time_zones")
 _ROWS_OF_JOB: Final = ("releases",)
@@ -347,6 +349,10 @@ def _operation(fields: dict[Any, Any], where: str) -> Operation:
     version = get("schema_version")
     if version is not None:
         version = check_whole_number(version, f"{where}schema_version", 1, VERSION_MAX)
+    if "before" in fields:
+        return Operation(
+            kind, table, key, values, expect, version, _NO_ARBITERS, _before(fields, where, kind)
+        )
     if "arbiters" not in fields:
         return Operation(kind, table, key, values, expect, version)
     if kind is not OperationKind.INSERT:
@@ -365,6 +371,26 @@ def _arbiters(value: Any, where: str) -> tuple[str, ...]:
             f"{where}arbiters", f"an array of at most {ARBITERS_MAX} names", value
         )
     return tuple([name if name == "" else check_name(name, where, "arbiters") for name in value])
+
+
+def _before(fields: dict[Any, Any], where: str, kind: OperationKind) -> Mapping[str, Any]:
+    """Return the values that a row must have."""
+    if kind not in (OperationKind.UPDATE, OperationKind.DELETE) or "arbiters" in fields:
+        raise MalformedRequest(
+            f"'{where}before': an update or a delete, and nothing else, may say how its row was",
+            field=f"{where}before",
+        )
+    value = fields["before"]
+    if type(value) is not dict:
+        raise unexpected_value(f"{where}before", "an object of column name → value", value)
+    for name, one in value.items():
+        check_name(name, where, "before")
+        if type(one) is dict and "expr" in one:
+            raise MalformedRequest(
+                f"'{where}before': a value that a row has had is no expression",
+                field=f"{where}before",
+            )
+    return _values(value, where)
 
 
 def _expect(value: Any, where: str) -> int | dict[str, int]:

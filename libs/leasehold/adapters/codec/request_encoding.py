@@ -103,7 +103,7 @@ def _rows_fields(shape: _Shape, group: list[Operation]) -> dict[str, Any]:
 
 def _shape(operation: Operation) -> _Shape | None:
     """Return what inserts have to share to be told as rows, None for anything else."""
-    kind, table, key, values, expect, version, arbiters = operation
+    kind, table, key, values, expect, version, arbiters, _ = operation
     if kind is not OperationKind.INSERT or expect is not None or (key and isinstance(key, Mapping)):
         return None
     if any(type(value) is Expression for value in values.values()):
@@ -128,4 +128,6 @@ def _operation_fields(operation: Operation) -> dict[str, Any]:
         fields["schema_version"] = operation.schema_version
     if operation.arbiters:
         fields["arbiters"] = list(operation.arbiters)
+    if operation.before is not None:
+        fields["before"] = dict(operation.before)
     return fields

@@ -12,7 +12,7 @@ import json
 import ssl
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from threading import Event
@@ -37,6 +37,9 @@ _MAY_PASS: Final = frozenset(
 )
 _NO_SUBJECT: Final = frozenset({40401, 40402})
 """What a registry says of a subject, or a version of one, that it does not have."""
+_NO_SCHEMA: Final = frozenset({40403})
+"""What it says of a number that no schema has. ⚠ Not 404 alone: so answers whoever is no registry
+at all, and what asks would take each of its messages for one that nobody can read."""
 _WORDS: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "it does not know the user (LEASEHOLD_REGISTRY_USERNAME)",
     HTTPStatus.FORBIDDEN: "the user may not do that",
@@ -93,13 +96,16 @@ class SchemaRegistry:
             )
         return found
 
-    def schema(self, number: int) -> RegisteredSchema:
-        """Return the schema of a number."""
+    def find_schema(self, number: int) -> RegisteredSchema | None:
+        """Return the schema of a number, None where none has it."""
         known = self._schemas.get(number)
         if known is not None:
             self._schemas.move_to_end(number)
             return known
-        answer = self._ask("GET", f"/schemas/ids/{number:d}", what=f"schema {number}")
+        path = f"/schemas/ids/{number:d}"
+        answer = self._ask("GET", path, what=f"schema {number}", missing={}, codes=_NO_SCHEMA)
+        if answer == {}:
+            return None
         text = answer.get("schema") if isinstance(answer, dict) else None
         if not isinstance(text, str):
             raise RegistryUnavailable(f"the schema registry has no text for schema {number}")
@@ -136,8 +142,10 @@ class SchemaRegistry:
         *,
         what: str = "",
         missing: Any = None,
+        codes: Collection[int] = _NO_SUBJECT,
     ) -> Any:
-        """Return the answer's JSON; `missing` where the subject is not there."""
+        """Return the answer's JSON; `missing` where it says by one of `codes` that what is asked
+        about is not there."""
         data = None if body is None else json.dumps(body).encode()
         until_ns = boottime_ns() + int(self._wait_s * 1e9)
         pause_s, words = PAUSE_S, ""
@@ -154,7 +162,7 @@ class SchemaRegistry:
                 if 200 <= status < 300:
                     return _read(answer, url)
                 code, said = _told(answer)
-                if code in _NO_SUBJECT and missing is not None:
+                if code in codes and missing is not None:
                     return missing
                 if status not in _MAY_PASS:
                     raise _refusal(status, said, what)

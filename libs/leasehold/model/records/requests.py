@@ -41,7 +41,8 @@ class Operation(NamedTuple):
     checked. `schema_version`: version the names and the operation belong to, None = the master's
     newest. `arbiters`: of an insert that comes of ON CONFLICT: by these unique indexes ("": the
     primary key) no row was in its way. One that is there by now is a verify error, and no
-    duplicate.
+    duplicate. `before`: of an update or a delete, values by column name that the row must have,
+    for a writer who has seen it elsewhere and knows no genid; else it is a verify error.
     """
 
     kind: OperationKind
@@ -51,6 +52,7 @@ class Operation(NamedTuple):
     expect: int | Mapping[str, int] | None = None
     schema_version: int | None = None
     arbiters: tuple[str, ...] = ()
+    before: Mapping[str, Any] | None = None
 
 
 class Expression(NamedTuple):

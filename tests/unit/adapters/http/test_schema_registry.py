@@ -36,15 +36,32 @@ def client(url: str, wait_s: float = 20.0, **more: Any) -> SchemaRegistry:
     return SchemaRegistry(SchemaRegistrySettings(urls=url, **more), wait_s)
 
 
+def text_of(registry: SchemaRegistry, number: int) -> str:
+    found = registry.find_schema(number)
+    assert found is not None
+    return found.text
+
+
+def test_a_number_that_no_schema_has_is_told_from_a_registry_that_is_none(
+    double: RegistryDouble,
+) -> None:
+    double.always = (404, {"error_code": 40403, "message": "Schema not found"})
+    assert client(double.url).find_schema(9) is None
+    for answer in ((404, {"error_code": 404, "message": "no page"}), (404, b"<html>")):
+        double.always = answer
+        with pytest.raises(RegistryUnavailable, match="404"):
+            client(double.url).find_schema(9)
+
+
 def test_a_schema_has_a_number_and_a_number_its_schema(double: RegistryDouble) -> None:
     registry = client(double.url)
     assert registry.number_of("a/b-value", "AVRO", '"int"') == 1
     assert registry.number_of("a/b-value", "AVRO", '"long"') == 2
     assert registry.number_of("a/b-value", "AVRO", '"int"') == 1
     assert double.seen[0][1] == "/subjects/a%2Fb-value/versions"
-    assert registry.schema(2).text == '"long"'
+    assert text_of(registry, 2) == '"long"'
     asked = len(double.seen)
-    assert registry.schema(2).text == '"long"'
+    assert text_of(registry, 2) == '"long"'
     assert len(double.seen) == asked, "it is kept"
 
 
@@ -55,11 +72,11 @@ def test_schemas_that_are_kept_have_a_limit(
     registry = client(double.url)
     for number in range(3):
         double.number("s", str(number))
-    texts = [registry.schema(number).text for number in (1, 2, 1, 3)]
+    texts = [text_of(registry, number) for number in (1, 2, 1, 3)]
     asked = len(double.seen)
-    assert [registry.schema(number).text for number in (1, 3)] == [texts[0], texts[3]]
+    assert [text_of(registry, number) for number in (1, 3)] == [texts[0], texts[3]]
     assert len(double.seen) == asked
-    registry.schema(2)
+    text_of(registry, 2)
     assert len(double.seen) == asked + 1, "the one that was not used for the longest time went"
 
 

@@ -1,0 +1,1 @@
+"""The intake: events of other systems on Kafka become change requests."""

@@ -1,0 +1,1 @@
+"""An intake: events of other systems on Kafka become change requests."""
