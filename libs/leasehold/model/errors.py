@@ -36,6 +36,7 @@
     │   ├── RoleInUse             55006    ├── NotAuthentic       28000
     │   ├── InsufficientPrivilege 42501    ├── DifferentOwners    55000
     │   ├── IncompatibleSchema    55000: a schema registry says no to a schema
+    │   ├── NotHeldHere           55000: a partial replica lacks the table, or rows of it
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -302,6 +303,10 @@ class WrongIdentity(Refused, sqlstate="55000"):
 
 class NoNumberYet(Refused, sqlstate="55000"):
     """currval or lastval in a session that has drawn no number."""
+
+
+class NotHeldHere(Refused, sqlstate="55000"):
+    """A partial replica lacks what was asked for: it holds some tables, or some rows, alone."""
 
 
 class IncompatibleSchema(Refused, sqlstate="55000"):

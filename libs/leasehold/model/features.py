@@ -29,6 +29,7 @@ class Feature(IntEnum):
     VIEWS = 6
     ENUMS = 7
     FEATURE_LEVEL = 8
+    PARTIAL_REPLICAS = 11
 
     @property
     def title(self) -> str:
@@ -56,6 +57,7 @@ _WRITTEN: Final = {
     Feature.VIEWS: "views, and comments on objects",
     Feature.ENUMS: "enum types, and columns of them",
     Feature.FEATURE_LEVEL: "the feature level of the database, up to which it is finalized",
+    Feature.PARTIAL_REPLICAS: "what partial replicas hold, which a master waits for alone",
 }
 """What a master writes, or has others write, once a feature may be used."""
 

@@ -32,6 +32,7 @@ from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_memory
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.audit import NotAudited
+from leasehold.model.errors import ConfigurationError
 from leasehold.model.measures import Sample
 from leasehold.model.signatures import OPEN, Verifier
 from leasehold.model.topics import Topics
@@ -48,6 +49,7 @@ from leasehold.settings.environment import (
     from_environment,
 )
 from leasehold.settings.private_files import make_node_folder
+from leasehold.settings.replica import ReplicaSettings
 from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 
@@ -99,13 +101,15 @@ class NodeProcessSettings:
     requests: RequestKeySettings
     verifier: Verifier
     audit: AuditSettings
+    replica: ReplicaSettings
     beside: Prepared | None
     topics: Topics
     tls: SSLContext | None
 
     @property
     def groups(self) -> Sequence[object]:
-        own = (self.cluster, self.kafka, self.redis, self.snapshot, self.requests, self.audit)
+        own: tuple[object, ...] = (self.cluster, self.kafka, self.redis, self.snapshot)
+        own = (*own, self.requests, self.audit, self.replica)
         return own if self.beside is None else (*own, self.beside.settings)
 
 
@@ -137,10 +141,22 @@ def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> 
         requests=requests,
         verifier=requests.verifier(cluster.database) if node.candidate else OPEN,
         audit=from_environment(AuditSettings, environ),
+        replica=_replica(node, environ),
         beside=None if prepare is None else prepare(environ),
         topics=topics,
         tls=tls,
     )
+
+
+def _replica(node: NodeSettings, environ: Environment) -> ReplicaSettings:
+    """Return what the node is to hold. Raises ConfigurationError for one that may become master."""
+    replica = from_environment(ReplicaSettings, environ)
+    if node.candidate and not replica.wish.is_everything:
+        raise ConfigurationError(
+            "LEASEHOLD_REPLICA_TABLES and LEASEHOLD_REPLICA_WHERE are for replicants: a node that"
+            " may become master holds everything"
+        )
+    return replica
 
 
 def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag) -> None:
@@ -151,7 +167,9 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         with sqlite_errors(path):
             topics, kafka, snapshot = settings.topics, settings.kafka, settings.snapshot
             await_room(path, cluster.disk_reserve_bytes, stop)
-            begin = partial(bootstrap, path, cluster.node, topics, kafka, snapshot, stop.is_set)
+            wish = settings.replica.wish
+            args = (path, cluster.node, topics, kafka, snapshot, stop.is_set, wish)
+            begin = partial(bootstrap, *args)
             once_there(begin, stop)
             if stop.is_set():
                 return
@@ -161,7 +179,11 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         copies = CopiesUnderWay()
         renewed = RenewedTls(settings.snapshot.served, settings.tls)
         made.callback(renewed.close)
-        server = _snapshot_server(path, cluster, settings.snapshot, renewed.context, copies)
+        server = None
+        if store.part.is_whole:  # who takes a copy wants everything, or chooses from that
+            server = _snapshot_server(path, cluster, settings.snapshot, renewed.context, copies)
+        else:
+            LOG.info("this replicant holds only %s", store.part.words())
         serves = ""
         if server is not None:
             made.callback(server.close)

@@ -128,7 +128,10 @@ class Node:
         self._granted = GrantedLeases(now.mono_ns, self.position.longest_grant_ms, defer_ms)
         self._read: deque[LogRead] = deque()  # and waits for the master's store
         self.foreign = ForeignRecords()
-        self.acknowledger = Acknowledger(settings, incarnation, self.lease, self.foreign)
+        assert store.part.is_whole or not settings.candidate, "a master has everything"
+        self.acknowledger = Acknowledger(
+            settings, incarnation, self.lease, self.foreign, lambda: store.part
+        )
         self.granted_in: Term = NOBODY
         """The term in which this incarnation was last granted a lease: its master reads what this
         process says, and this process reads what it writes."""
@@ -419,7 +422,9 @@ class Node:
             return []
         self._catalog_changed = False
         self.on_catalog_changed()
-        return self.agent.catalog_changed(self.catalog, now.mono_ns) if self.agent else []
+        if self.agent is None:
+            return []
+        return self.agent.catalog_changed(self.catalog, now.mono_ns, self._store.part)
 
     def tidy(self) -> None:
         """Tidy the store if nobody waits for this node; for when a turn's effects are performed."""

@@ -15,6 +15,7 @@ from leasehold.adapters.sqlite.dead_elements import element_ids_of
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Column, Index
+from leasehold.catalog.part import WHOLE, Part
 from leasehold.catalog.states import WRITTEN
 from leasehold.model.budget import UNBOUNDED_BYTES, Budget, RangeLooks, RangeTooLong
 from leasehold.model.errors import Refused, StoreCorrupted
@@ -424,6 +425,13 @@ class MemoryStore:
         return _forget_decided(self._now.outcomes, decided_before_us, rows_max)
 
     # ------------------------------------------------------------ rows of the past
+
+    @property
+    def part(self) -> Part:
+        return WHOLE
+
+    def put_part(self, part: Part) -> None:
+        raise AssertionError("a store in memory holds everything")
 
     def keep_rows(self, on: bool) -> None:
         assert self._now is self._committed, "a transaction is open"
