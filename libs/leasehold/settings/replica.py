@@ -12,11 +12,24 @@ WHERE_BYTES_MAX = 64 * 1024
 
 
 def table_names(text: str) -> tuple[str, ...]:
-    """Return names of tables from a text with commas."""
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names) or len(names) > TABLES_MAX:
-        raise ValueError(f"names of tables with commas between them, {TABLES_MAX:,} at most")
-    return names
+    """Return names of tables from a text with commas, or a JSON array for names with signs."""
+    expected = f"names of tables with commas between them, or a JSON array, {TABLES_MAX:,} at most"
+    names: list[object] = [name.strip() for name in text.split(",")]
+    if text.startswith("["):
+        try:
+            names = json.loads(text)
+        except ValueError:
+            raise ValueError(expected) from None
+    elif not all(map(_is_plain, names)):
+        raise ValueError(expected)
+    texts = [name for name in names if isinstance(name, str) and name]
+    if not texts or len(texts) < len(names) or len(texts) > TABLES_MAX:
+        raise ValueError(expected)
+    return tuple(texts)
+
+
+def _is_plain(name: object) -> bool:
+    return str(name).replace("_", "a").replace("$", "a").isalnum()
 
 
 def conditions(text: str) -> tuple[tuple[str, str], ...]:

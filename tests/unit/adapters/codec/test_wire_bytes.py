@@ -24,6 +24,7 @@ DIGESTS = {
     "AccessReport": "3567e0dbf68c3a91",
     "MergeReport": "c490211cb14ba25c",
     "NodeReport": "96053cc923db8bd7",
+    "PartReport": "f79b4a07f2019fec",
     "Result": "97cf180f95c99426",
     "Conflict": "30903a9910c4684f",
     "ResultBatch": "805ac6e2b8173e18",
