@@ -90,10 +90,13 @@ class Part:
         return self.tables is None
 
     def holds(self, table_id: int) -> bool:
-        """Return whether rows of that table are in the store. Sequences have none: their numbers
-        come from the master wherever they are drawn."""
-        tables = self.tables
-        return tables is None or table_id in tables or is_sequence_id(table_id)
+        """Return whether rows of that table are here, to be answered about."""
+        return self.tables is None or table_id in self.tables
+
+    def stores(self, table_id: int) -> bool:
+        """Return whether the store has a place for that table. It has one for every sequence, which
+        is one row: a table that is held may draw from it later."""
+        return self.holds(table_id) or is_sequence_id(table_id)
 
     def holds_whole(self, table_id: int) -> bool:
         """Return whether all rows of that table are in the store."""
@@ -122,6 +125,9 @@ class Part:
         tables = self.tables
         if tables is None:
             return self
+        drawn = self._with_sequences(descriptor)
+        if drawn is not self:
+            return drawn.followed_by(descriptor)
         held = tables.get(descriptor.table_id)
         if held is None:
             former = tables.get(descriptor.former) if descriptor.former else None
@@ -134,6 +140,18 @@ class Part:
             return self
         return Part({**tables, descriptor.table_id: held._replace(name=name)})
 
+    def _with_sequences(self, descriptor: Descriptor) -> Part:
+        """Return the part with the sequences that a held table draws from."""
+        tables = self.tables
+        assert tables is not None, "everything is there of everything"
+        if descriptor.table_id not in tables:
+            return self
+        new = [each for each in sequences_of(descriptor) if each not in tables]
+        if not new:
+            return self
+        made = {each: HeldTable(each, f"a sequence of {descriptor.name}") for each in new}
+        return Part({**tables, **made})
+
     # ------------------------------------------------------------ what is applied
 
     def seen(self, commit: Commit) -> Iterable[tuple[int, RowChange]]:
@@ -143,7 +161,10 @@ class Part:
         assert self.tables is not None, "all is applied by who holds everything"
         for position, change in enumerate(commit.changes):
             held = self.tables.get(change.table_id)
-            if held is not None and held.keys.has(change.key[0]):
+            if held is None:
+                if is_sequence_id(change.table_id):
+                    yield position, change
+            elif held.keys.has(change.key[0]):
                 yield position, change
 
     def backfill(self, backfill: Backfill) -> Backfill | None:
@@ -168,8 +189,9 @@ class Part:
     def check_table(self, descriptor: Descriptor) -> None:
         """Raise NotHeldHere for a table of which no rows are here."""
         if not self.holds(descriptor.table_id):
+            kind = "table" if descriptor.sequence is None else "sequence"
             raise NotHeldHere(
-                f"this replica does not hold table {descriptor.name!r}: it holds only"
+                f"this replica does not hold {kind} {descriptor.name!r}: it holds only"
                 f" {self.words()}",
                 hint=HOW_TO_WIDEN,
                 table=descriptor.name,
@@ -213,7 +235,7 @@ class Part:
         """Return what is held, for people."""
         if self.tables is None:
             return "all tables"
-        held = list(self.tables.values())
+        held = [each for each in self.tables.values() if not is_sequence_id(each.table_id)]
         shown = [each.name + (f" ({each.where})" if each.where else "") for each in held]
         more = len(shown) - NAMES_SHOWN_MAX
         words = ", ".join(shown[:NAMES_SHOWN_MAX]) or "no table"
@@ -232,6 +254,11 @@ class Part:
 
 
 WHOLE: Final = Part()
+
+
+def sequences_of(table: Descriptor) -> tuple[int, ...]:
+    """Return the ids of the sequences that a table's columns draw from."""
+    return tuple(column.draws_from for column in table.columns if column.draws_from)
 
 
 def part_from_wire(body: Any) -> Part:
@@ -286,10 +313,13 @@ class PartWish(NamedTuple):
         """Return whether a store with that part is the one that is wished for."""
         if part.tables is None or self.is_everything:
             return part.is_whole and self.is_everything
-        held = {each.name: each.where for each in part.tables.values()}
         wanted = dict.fromkeys(self.tables, "")
         wanted.update(self.where)
-        return held == wanted
+        return wanted == {
+            each.name: each.where
+            for each in part.tables.values()
+            if each.name in wanted or not is_sequence_id(each.table_id)
+        }
 
 
 def scanned(low: Key | None, high: Key | None) -> KeyRange:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.part import TABLES_MAX, WHOLE, HeldTable, KeyRange, Part, PartWish
+from leasehold.catalog.part import (
+    TABLES_MAX,
+    WHOLE,
+    HeldTable,
+    KeyRange,
+    Part,
+    PartWish,
+    sequences_of,
+)
 from leasehold.model.errors import ConfigurationError
 
 ReadRange = Callable[[Descriptor, str], KeyRange]
@@ -21,7 +29,8 @@ def choose_part(
     """Return the part that is wished for. `newest`: tables by name. `tables_of_view`: the tables
     under a view, None: there is no such view. `read_range`: see `sql.planning.part_condition`.
 
-    Raises ConfigurationError, with names: for what does not exist, for a view, and for a table
+    With a table come the sequences that it draws from; others are named as tables are. Raises
+    ConfigurationError, with names: for what does not exist, for a view, and for a table
     whose foreign keys refer to one that is not held, or not whole: whoever writes such a row is
     told at its statement whether the other row is there.
     """
@@ -36,11 +45,14 @@ def choose_part(
     held: dict[int, HeldTable] = {}
     for name in wish.tables:
         table = newest.get(name)
-        if table is None or table.sequence is not None:
-            raise ConfigurationError(_why_none(name, table, tables_of_view(name), by_id))
+        if table is None:
+            raise ConfigurationError(_why_none(name, tables_of_view(name), by_id))
         text = where.get(name, "")
         keys = read_range(table, text) if text else KeyRange()
         held[table.table_id] = HeldTable(table.table_id, name, text, keys)
+        for each in sequences_of(table):
+            if each in by_id:
+                held.setdefault(each, HeldTable(each, by_id[each].name))
     part = Part.of(held.values())
     missing = sorted(set(_lacking(part, by_id)))
     if missing:
@@ -52,13 +64,8 @@ def choose_part(
 
 
 def _why_none(
-    name: str,
-    table: Descriptor | None,
-    under_view: Collection[int] | None,
-    by_id: Mapping[int, Descriptor],
+    name: str, under_view: Collection[int] | None, by_id: Mapping[int, Descriptor]
 ) -> str:
-    if table is not None:
-        return f"{name!r} is a sequence: its numbers can be drawn on every replica, name tables"
     if under_view is None:
         return f"a replica is to hold table {name!r}, which does not exist"
     names = sorted(by_id[table_id].name for table_id in under_view if table_id in by_id)

@@ -284,7 +284,7 @@ class CoherencyWatch:
 
     def read_back(self, offset: int, now_ns: int, about: About = EVERYTHING) -> None:
         """Take it that the record at `offset`, which is about that, was read back now, and time its
-        acknowledgements. A table that takes the place of another one is held by who holds that."""
+        acknowledgements. Who holds a table holds from here on what follows it (`About.heirs`)."""
         for node in self._nodes.values():
             if node.held is None:
                 continue

@@ -51,7 +51,8 @@ MERGE_PAUSE_NS = NS_PER_MS
 class MemoryStore:
     """StoreWriter on dictionaries. `crash()` is what a killed process leaves: the last commit."""
 
-    def __init__(self, contents: Contents | None = None) -> None:
+    def __init__(self, contents: Contents | None = None, part: Part = WHOLE) -> None:
+        self.part = part
         self._committed = Contents() if contents is None else contents
         self._now = self._committed
         self._savepoints: list[Contents] = []
@@ -65,7 +66,22 @@ class MemoryStore:
 
     def copy(self) -> MemoryStore:
         """A store of its own with what is committed here."""
-        return MemoryStore(self._committed.copy())
+        return MemoryStore(self._committed.copy(), self.part)
+
+    def narrowed(self, part: Part) -> MemoryStore:
+        """A store of its own with that part of what is committed here, as `copy_part` makes it."""
+        assert self.part.is_whole, "a copy is taken of who has everything"
+        held = self._committed.copy()
+        kept = {
+            name: {row: each for row, each in getattr(held, name).items() if part.stores(row[0])}
+            for name in ("exists", "pairs", "old")
+        }
+        held.entries = {entry for entry in held.entries if part.stores(entry[0])}
+        held.outcomes, held.untimely = {}, {}
+        for name, rows in kept.items():
+            setattr(held, name, rows)
+        held.ranges = tuple(each for each in held.ranges if part.stores(each.table_id))
+        return MemoryStore(held, part)
 
     def key(self) -> tuple[Any, ...]:
         """A hashable value: equal for stores that hold the same."""
@@ -426,12 +442,8 @@ class MemoryStore:
 
     # ------------------------------------------------------------ rows of the past
 
-    @property
-    def part(self) -> Part:
-        return WHOLE
-
     def put_part(self, part: Part) -> None:
-        raise AssertionError("a store in memory holds everything")
+        self.part = part
 
     def keep_rows(self, on: bool) -> None:
         assert self._now is self._committed, "a transaction is open"

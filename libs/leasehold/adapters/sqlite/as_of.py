@@ -20,7 +20,7 @@ from leasehold.adapters.sqlite.row_history import last_write, lsn_at, table_kept
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.history import check_kept, tables_at
-from leasehold.catalog.part import KeyRange, scanned
+from leasehold.catalog.part import KeyRange, Part, scanned
 from leasehold.catalog.states import READABLE
 from leasehold.model.closing import Closing
 from leasehold.model.ids import genid
@@ -59,6 +59,11 @@ class SqlitePast(Closing):
     def now(self) -> SqliteSnapshot:
         """The snapshot that this one is in."""
         return self._snapshot
+
+    @property
+    def part(self) -> Part:
+        """What is in the store."""
+        return self._snapshot.part
 
     @property
     def access(self) -> Access:

@@ -96,7 +96,7 @@ def _copy(copy: apsw.Connection, wish: PartWish) -> PartCopy:
     rows: dict[int, int] = {}
     for name, sql in tables:
         table_id = _table_of(name)
-        if table_id and part.holds(table_id):
+        if table_id and part.stores(table_id):
             copy.execute(sql)
             keys = part.keys(table_id)
             column = _key_of(name, table_id, catalog)

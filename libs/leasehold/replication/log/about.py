@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.part import sequences_of
 from leasehold.model.records.log import (
     CatalogWrite,
     ChunkDecided,
@@ -23,7 +24,8 @@ from leasehold.model.records.log import (
 
 class About(NamedTuple):
     """The tables that a record says something of, None: it is about everything. `heirs`: tables
-    that take the place of others from it on, (the new one, the old one)."""
+    held from it on by who holds another one, (the one, the other): it takes that one's place, or
+    is a sequence that it draws from."""
 
     tables: frozenset[int] | None = frozenset()
     heirs: tuple[tuple[int, int], ...] = ()
@@ -39,17 +41,17 @@ def about(record: Decisions, catalog: Catalog) -> About:
     privileges, views and enum types are everybody's. What becomes of a job is about its tables.
     """
     tables: set[int] = set()
+    everything = False
     heirs: list[tuple[int, int]] = []
     for commit in record.commits:
         tables.update([change.table_id for change in commit.changes])
         tables.update([backfill.table_id for backfill in commit.backfills])
         for write in commit.catalog:
             said = _tables_of(write, catalog)
-            if said is None:
-                return EVERYTHING
-            tables.update(said)
+            everything |= said is None
+            tables.update(said or ())
         heirs += _heirs(commit.catalog, catalog)
-    return About(frozenset(tables), tuple(heirs))
+    return About(None if everything else frozenset(tables), tuple(heirs))
 
 
 def _tables_of(write: CatalogWrite, catalog: Catalog) -> tuple[int, ...] | None:
@@ -71,3 +73,4 @@ def _heirs(writes: tuple[CatalogWrite, ...], catalog: Catalog) -> Iterator[tuple
             made = catalog.version(write.table_id, write.version)
             if made.former:
                 yield write.table_id, made.former
+            yield from ((drawn, write.table_id) for drawn in sequences_of(made))

@@ -46,7 +46,7 @@ def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -
     """Apply rows and fills of one commit, each under the version it was made under (T0)."""
     part: Part = store.part
     for write in commit.catalog:
-        if isinstance(write, TableTruncated) and part.holds(write.table_id):
+        if isinstance(write, TableTruncated) and part.stores(write.table_id):
             store.truncate(write.table_id, lsn)
     seen = enumerate(commit.changes) if part.is_whole else part.seen(commit)
     for position, change in seen:
@@ -78,7 +78,7 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             held = part.followed_by(descriptor)
             if held is not part:
                 store.put_part(held)
-            if held.holds(table_id):
+            if held.stores(table_id):
                 store.prepare(descriptor)
             store.put_descriptor(table_id, version, descriptor.to_wire())
             if descriptor.former:  # see Catalog.apply
@@ -111,7 +111,7 @@ def _end_ranges(before: Job, lsn: int, catalog: Catalog, store: StoreWriter) -> 
     whoever looks there sees every entry and pair; of one that turns back no entry is left, however
     many each node has merged. Pairs of a column stay as far as each node was, and nobody reads or
     compares them; they go with the column."""
-    if not store.part.holds(before.table_id):
+    if not store.part.stores(before.table_id):
         return
     job = catalog.jobs[before.job_id]
     if not job.by_range or job.run != before.run:
