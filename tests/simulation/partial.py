@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from leasehold.catalog.part import HeldTable, Part
+from leasehold.in_process.node import MemoryNode
 from leasehold.replication.acknowledging import PART_TOLD_EVERY_S
-from tests.simulation.simulation import MS, SECOND
+from leasehold.replication.coherency import CoherencySettings
+from tests.simulation.simulation import MS, SECOND, SHAPE
 from tests.simulation.stage import Stage
 
 HOLDS_T: Final = {"r2": Part.of([HeldTable(1, "t")])}
 CUT_OFF_MS: Final = 3_000
+LONGER_MS: Final = 2_000
+"""A lease that a takeover is over before."""
 
 
 def partial_stage(**shape: Any) -> Stage:
@@ -28,13 +34,18 @@ def write_u(key: int) -> dict[str, Any]:
 def cut_r2_off(stage: Stage) -> None:
     """Cut it off with a lease that has just been renewed."""
     node = stage.node("r2")
-
-    def renewed() -> bool:
-        assert node.node is not None, "it is up"
-        return node.node.lease.until_ns - node.now().mono_ns > 470 * MS
-
-    stage.until(renewed, "a new lease")
+    stage.until(_has_lease(node, 470), "a new lease")
     node.isolate(stage.scheduler.now_ns + CUT_OFF_MS * MS)
+
+
+def _has_lease(node: MemoryNode, left_ms: int) -> Callable[[], bool]:
+    """Return whether the node's lease lasts so long."""
+
+    def has() -> bool:
+        assert node.node is not None, "it is up"
+        return node.node.lease.until_ns - node.now().mono_ns > left_ms * MS
+
+    return has
 
 
 def a_write_while_the_part_is_cut_off() -> None:
@@ -71,7 +82,8 @@ def a_part_starts_again_with_everything() -> None:
 def a_part_is_told_to_a_new_master() -> None:
     """m1 has written to t and dies before it answers. r2 hears nothing of it, and says what it
     holds to m2 while the lease of m1's still runs."""
-    stage = partial_stage(election_timeout_ms=300)
+    longer = replace(SHAPE.master, coherency=CoherencySettings(duration_ms=LONGER_MS))
+    stage = partial_stage(election_timeout_ms=300, master=longer)
     node = stage.node("r2")
     stage.until(
         lambda: node.node is not None and node.node.lease.until_ns - node.now().mono_ns > 480 * MS,
@@ -79,7 +91,7 @@ def a_part_is_told_to_a_new_master() -> None:
     )
     assert node.node is not None, "it is up"
     before = stage.reference.position.lsn
-    stage.scripted["r2"].deliver_ms = 2_000
+    stage.scripted["r2"].deliver_ms = 2 * LONGER_MS
     stage.ask(stage.update(1, 11))
     stage.until(lambda: stage.reference.position.lsn > before, "the record")
     stage.node("m1").crash()
@@ -87,4 +99,4 @@ def a_part_is_told_to_a_new_master() -> None:
     node.node.acknowledger._part_told_ns -= PART_TOLD_EVERY_S * SECOND
     node.node.acknowledger._acked_ns -= SECOND  # it acknowledges now, before its lease ends
     node.driver.tick_soon()
-    stage.passing(2_500)
+    stage.passing(2 * LONGER_MS)

@@ -1,4 +1,4 @@
-"""From what a replica is to hold, as its owner says it, to a part of one catalog; or why not."""
+"""Makes a part of one catalog of what a replica is to hold, as its owner says it."""
 
 from __future__ import annotations
 

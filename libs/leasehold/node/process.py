@@ -102,7 +102,7 @@ class NodeProcessSettings:
     verifier: Verifier
     audit: AuditSettings
     replica: ReplicaSettings
-    beside: Prepared | None
+    beside: tuple[Prepared, ...]
     topics: Topics
     tls: SSLContext | None
 
@@ -110,17 +110,19 @@ class NodeProcessSettings:
     def groups(self) -> Sequence[object]:
         own: tuple[object, ...] = (self.cluster, self.kafka, self.redis, self.snapshot)
         own = (*own, self.requests, self.audit, self.replica)
-        return own if self.beside is None else (*own, self.beside.settings)
+        return (*own, *(each.settings for each in self.beside))
 
 
-def run_node(settings: NodeSettings, prepare: Prepare | None = None) -> int:
+def run_node(settings: NodeSettings, *prepares: Prepare) -> int:
     """Run until SIGTERM or SIGINT, also while it waits for Kafka; the exit code, as `run_service`
-    says it. `settings.name` is replaced by LEASEHOLD_NODE. `prepare` reads settings of who listens
-    beside the node."""
-    return run_service(LOG.name, partial(_read, prepare, settings), partial(_run, settings))
+    says it. `settings.name` is replaced by LEASEHOLD_NODE. `prepares` read settings of those who
+    listen beside the node."""
+    return run_service(LOG.name, partial(_read, prepares, settings), partial(_run, settings))
 
 
-def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> NodeProcessSettings:
+def _read(
+    prepares: Sequence[Prepare], node: NodeSettings, environ: Environment
+) -> NodeProcessSettings:
     """Read the settings, and make the node's folder."""
     cluster = from_environment(ClusterSettings, environ)
     kafka = from_environment(KafkaSettings, environ)
@@ -142,7 +144,7 @@ def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> 
         verifier=requests.verifier(cluster.database) if node.candidate else OPEN,
         audit=from_environment(AuditSettings, environ),
         replica=_replica(node, environ),
-        beside=None if prepare is None else prepare(environ),
+        beside=tuple(prepare(environ) for prepare in prepares),
         topics=topics,
         tls=tls,
     )
@@ -188,7 +190,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         if server is not None:
             made.callback(server.close)
             serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
-        open_to = "" if settings.beside is None else settings.beside.open_to
+        open_to = "; ".join(each.open_to for each in settings.beside if each.open_to)
         if node_settings.candidate and settings.verifier.is_open:
             open_to = BELIEVES_ALL
             LOG.warning("%s", open_to)
@@ -231,11 +233,15 @@ def _serve(
     closer: Thread | None = None
     try:
         served = Flag()
-        if settings.beside is not None and settings.beside.listen is not None:
-            # Its users leave first: the node then gives their leases back with its own.
-            listener = settings.beside.listen(node, store)
-            exposition.add("clients", listener.samples)
-            closer = Thread(target=_close, args=(stop, listener, served), name="close", daemon=True)
+        # Their users leave first: the node then gives their leases back with its own.
+        listeners: list[Listener] = []
+        for each in settings.beside:
+            if each.listen is not None:
+                listeners.append(each.listen(node, store))
+                exposition.add(f"clients {len(listeners)}", listeners[-1].samples)
+        if listeners:
+            args_of_close = (stop, listeners, served)
+            closer = Thread(target=_close, args=args_of_close, name="close", daemon=True)
             closer.start()
         node.run(stop if closer is None else served)
     finally:
@@ -256,10 +262,11 @@ def _log_context(node: KafkaNode, cluster: ClusterSettings) -> dict[str, object]
     }
 
 
-def _close(stop: Flag, listener: Listener, closed: Flag) -> None:
+def _close(stop: Flag, listeners: Sequence[Listener], closed: Flag) -> None:
     stop.wait()
     try:
-        listener.close()
+        for listener in listeners:
+            listener.close()
     finally:
         closed.set()
 

@@ -115,6 +115,9 @@ class Node:
             NodeAgent(settings.name, session_ids, settings.leases) if settings.serving else None
         )
         self.on_catalog_changed: Callable[[], None] = lambda: None
+        self.on_applied: Callable[[Decisions], None] = lambda record: None
+        """Told of each record that a follower applies; then, once readers see it, of its LSN."""
+        self.on_committed: Callable[[int], None] = lambda lsn: None
         self._upkeep = StoreUpkeep(settings, store)
         self._checks = self._upkeep.checks
         self._election = Election(settings.election, now.mono_ns)
@@ -391,6 +394,7 @@ class Node:
         self._election.note_master(now.mono_ns + took_ns)
         self.counts.applied(record, took_ns)
         self.position = after
+        self.on_applied(record)
         if self._settings.candidate:
             self._unanswered.remember(record, offset)
         self._pending_grants.extend(record.grants)
@@ -410,6 +414,7 @@ class Node:
         if self._open:
             self._store.commit(position)
             self._open = False
+            self.on_committed(position.lsn)
         for grant in self._pending_grants:
             if self.lease.granted(grant):
                 self.granted_in = self.term

@@ -9,6 +9,7 @@ from leasehold.settings.audit import AuditSettings
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings
+from leasehold.settings.http_port import HttpSettings
 from leasehold.settings.replica import ReplicaSettings
 from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.schema_registry import SchemaRegistrySettings
@@ -25,6 +26,7 @@ GROUPS: Final[tuple[tuple[str, type], ...]] = (
     ("Who asks for changes: masters, SQL nodes, Spark's driver, producers", RequestKeySettings),
     ("The audit log: masters and replicants", AuditSettings),
     ("The SQL listener: replicants", PgwireSettings),
+    ("Reads and events over HTTP: replicants", HttpSettings),
     ("`leasehold sql`: the client of that listener", SqlAddress),
     ("The changefeed", ChangefeedSettings),
     ("A schema registry: the changefeed, and who submits schema changes", SchemaRegistrySettings),
