@@ -163,6 +163,18 @@ CODE: Final = (
         of("replication", "next_only"),
     ),
     Rule(
+        "C7",
+        "a partial replica is waited for until it has applied all up to an answer's record that is"
+        " about what this incarnation holds, and of records before it said so everything",
+        of(
+            "replication",
+            "owed_in_order",
+            "catalog_is_counted",
+            "part_is_its_incarnations",
+            "records_of_before_count",
+        ),
+    ),
+    Rule(
         "L5 L7",
         "requests that are told are decided in the order of their requester, who asks for their"
         " answers until they come",

@@ -25,6 +25,7 @@ from leasehold.model.records.log import (
     MinVersion,
 )
 from leasehold.model.records.requests import Outcome, Queue
+from leasehold.replication.log.about import About, about
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.apply import apply_record
 from leasehold.replication.log.foreign import ForeignRecords
@@ -80,6 +81,8 @@ class Reference:
         self.dead_letters = 0
         self.refusals = 0
         self.skipped = 0
+        self.about: list[tuple[int, About]] = []
+        """What each record is about that changes anything, by offset."""
         self.on_jobs: list[OnJobs] = []  # with a record's offset and the catalog after it
 
     def request_appended(self, message: Message, answered_lsn: int) -> None:
@@ -147,6 +150,9 @@ class Reference:
         self.store.commit(after)
         self.refusals += len(record.refusals)
         offset = after.offset - 1
+        said = about(record, self.catalog)
+        if said.tables != frozenset():
+            self.about.append((offset, said))
         self.decided_at.update(((c.request_id, c.attempt), offset) for c in record.commits)
         self.decided_at.update(((r.request_id, r.attempt), offset) for r in record.refusals)
         self.refused_at |= {r.offset for r in record.refusals if r.queue == Queue.REQUESTS}

@@ -6,10 +6,11 @@ its own where a Harm shows by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from leasehold.catalog.part import Part
 from leasehold.in_process.network import Hops
 from leasehold.in_process.node import MemoryNode
 from leasehold.model.errors import MalformedRequest
@@ -57,11 +58,13 @@ class Stage(Simulation):
 
     def __init__(
         self,
+        parts: Mapping[str, Part] | None = None,
         **shape: Any,
     ) -> None:
+        """`parts`: what partial replicas hold, by their names."""
         self.scripted: dict[str, ScriptedHops] = {}
         changed = replace(SHAPE, **{"subscribers": 0, **shape})
-        super().__init__(0, Plan(shape=changed))
+        super().__init__(0, Plan(shape=changed, parts=parts or {}))
         for name, node in self.cluster.nodes.items():
             node.driver.hops = self.scripted[name] = ScriptedHops()
             node.clock.rate = 1.0

@@ -19,6 +19,7 @@ from tests.models.mutants.replication import (
     ElectionRules,
     LogRules,
     OwnAppendsRules,
+    PartRules,
     ReplicationRules,
     broken,
 )
@@ -49,6 +50,12 @@ from tests.simulation.interleavings import (
     another_record_for_one_place,
     rows_are_mended_behind_sparks_back,
     two_writers_saw_the_same_row,
+)
+from tests.simulation.partial import (
+    a_part_is_told_to_a_new_master,
+    a_part_starts_again_with_everything,
+    a_table_is_emptied_while_its_part_is_cut_off,
+    a_write_while_the_part_is_cut_off,
 )
 from tests.simulation.stage import Stage
 
@@ -168,6 +175,30 @@ OFF: list[tuple[str, str, Scenario, ReplicationRules]] = [
         "L2",
         a_broker_loses_an_acknowledged_tail,
         replace(RULES, log=LogRules(digests_chain=False)),
+    ),
+    (
+        "owed_in_order",
+        "C1",
+        a_write_while_the_part_is_cut_off,
+        replace(RULES, parts=PartRules(owed_in_order=False)),
+    ),
+    (
+        "catalog_is_counted",
+        "C1",
+        a_table_is_emptied_while_its_part_is_cut_off,
+        replace(RULES, parts=PartRules(catalog_is_counted=False)),
+    ),
+    (
+        "part_is_its_incarnations",
+        "C1",
+        a_part_starts_again_with_everything,
+        replace(RULES, parts=PartRules(part_is_its_incarnations=False)),
+    ),
+    (
+        "records_of_before_count",
+        "C1",
+        a_part_is_told_to_a_new_master,
+        replace(RULES, parts=PartRules(records_of_before_count=False)),
     ),
 ]
 REMEMBERS = OutcomeSettings(horizon_ms=5_000, ahead_ms_max=1_000)

@@ -37,6 +37,7 @@ from leasehold.model.records.acks import (
     HoldingReport,
     MergeReport,
     NodeReport,
+    PartReport,
 )
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
@@ -45,7 +46,7 @@ from leasehold.replication.coherency import GIVEN_UP
 from leasehold.replication.log.truncation import CHANGEFEED_ROLE, COPY_ROLE
 
 NameT = TypeVar("NameT", bound=Hashable)
-SentT = TypeVar("SentT", Ack, AccessReport, HoldingReport, NodeReport)
+SentT = TypeVar("SentT", Ack, AccessReport, HoldingReport, NodeReport, PartReport)
 
 RECENT_EVENTS_MAX: Final = 50
 RECENT_CHECKS_MAX: Final = 64
@@ -309,6 +310,11 @@ def _told_of_node(draft: _Draft, report: NodeReport, _now_us: int) -> None:
     draft.view = replace(draft.view, node_reports=reports)
 
 
+def _told_part(draft: _Draft, report: PartReport, _now_us: int) -> None:
+    parts = _keep_newest(draft.view.parts, report.node, report, NODE_REPORTS_MAX)
+    draft.view = replace(draft.view, parts=parts)
+
+
 def _held_back(draft: _Draft, report: HoldingReport, _now_us: int) -> None:
     name = (report.agent, report.table_id, report.version)
     held_back = _keep_newest(draft.view.held_back, name, report, HELD_BACK_MAX)
@@ -382,6 +388,7 @@ _FOLDS: Final[Mapping[type, Callable[[_Draft, Any, int], None]]] = {
     Ack: _acknowledged,
     AccessReport: _told_open,
     NodeReport: _told_of_node,
+    PartReport: _told_part,
     HoldingReport: _held_back,
     MergeReport: _merged,
     CheckReport: _checked,

@@ -29,6 +29,7 @@ from leasehold.model.records.acks import (
     HoldingReport,
     MergeReport,
     NodeReport,
+    PartReport,
 )
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
@@ -52,7 +53,7 @@ ROWS_TABLES_MAX: Final = 256
 versions, which jobs are at, and which people look at."""
 
 _SHOWN: Final = (
-    *(Ack, AccessReport, HoldingReport, CheckReport, NodeReport),
+    *(Ack, AccessReport, HoldingReport, CheckReport, NodeReport, PartReport),
     *(VersionEvent, JobEvent, JobProgress, SparkReport, ChangefeedReport, MergeReport),
 )
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from leasehold.admin.blocker_report import holding_report
 from leasehold.admin.fold import RATE_SECONDS_MAX
 from leasehold.admin.job_report import SPARK_SILENT_SAID_MS, count_ended, recent_jobs_report
+from leasehold.admin.parts import part_words
 from leasehold.admin.view import (
     OPEN_KNOWN_FOR_US,
     SILENT_AFTER_US,
@@ -174,7 +175,7 @@ def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any
     """Return how a node is, and since when.
 
     `coherency` is coherent, incoherent, silent, or follows (a standby, which serves nobody);
-    `for_ms` is how long it has been so.
+    `for_ms` is how long it has been so. `holds`: the tables of a partial replica, "" = everything.
     """
     ack = node.ack
     silent = node.silent(now_us)
@@ -195,6 +196,7 @@ def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any
         "age_ms": max(0, now_us - ack.sent_us) // 1_000,
         "serves": ack.serves,
         "open": _open_words(view, ack.node, now_us),
+        "holds": part_words(view, ack.node),
         "foreign_records": ack.foreign,
     }
 

@@ -24,6 +24,7 @@ from leasehold.model.records.acks import (
     HoldingReport,
     MergeReport,
     NodeReport,
+    PartReport,
 )
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
@@ -104,6 +105,7 @@ Event: TypeAlias = (
     | Ack
     | AccessReport
     | NodeReport
+    | PartReport
     | HoldingReport
     | MergeReport
     | CheckReport
@@ -250,6 +252,7 @@ class ClusterView:
     merging: Mapping[str, MergeReport] = field(default_factory=dict)
     open_nodes: Mapping[str, AccessReport] = field(default_factory=dict)
     node_reports: Mapping[str, NodeReport] = field(default_factory=dict)
+    parts: Mapping[str, PartReport] = field(default_factory=dict)
     copies: Mapping[str, Ack] = field(default_factory=dict)
     sessions: Mapping[int, SessionSeen] = field(default_factory=dict)
     ledger: LedgerSeen | None = None

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from leasehold.adapters.os.clock import unix_us
+from leasehold.admin.parts import checks_table
 from leasehold.admin.repairs import Proof, proof_of
 from leasehold.admin.report import check_report
 from leasehold.admin.sliced_check import SlicedCheck
@@ -79,6 +80,8 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
                 output.line("no table yet: nothing to check", "dim")
             return ExitCode.OK
         live = live_nodes(view, unix_us())
+        if len(table_ids) == 1:
+            live = [node for node in live if checks_table(view, node, table_ids[0])]
         names = {table_id: table.event.name for table_id, table in view.tables.items()}
         output.note(f"live nodes: {', '.join(live) or 'none'}; tables: {len(table_ids)} …")
         look = Look(settings, watch, live, args.table is None, table_ids, args.timeout)
@@ -114,7 +117,13 @@ class Look(NamedTuple):
 
     @property
     def wanted(self) -> set[tuple[str, int]]:
-        return {(node, table_id) for node in self.live for table_id in self.table_ids}
+        view = self.watch.view
+        return {
+            (node, table_id)
+            for node in self.live
+            for table_id in self.table_ids
+            if checks_table(view, node, table_id)
+        }
 
     def reports(self) -> list[CheckReport]:
         """Return the reports of every live node at one log position, of those that came in time."""

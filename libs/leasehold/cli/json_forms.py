@@ -165,6 +165,7 @@ _NODE: Final = record(
     age_ms=INTEGER,
     serves=ANYTHING,
     open=TEXT,
+    holds=TEXT,
     foreign_records=INTEGER,
 )
 _LEDGER: Final = record(

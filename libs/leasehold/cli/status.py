@@ -233,6 +233,8 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
     for node in told["nodes"]:
         if node["open"]:
             output.line(f"{node['node']}: {node['open']}", "dim")
+        if node["holds"]:
+            output.line(f"{node['node']} holds only {node['holds']}", "dim")
     running = [job for job in told["jobs"] if job["status"] not in ENDED]
     if running:
         output.line()

@@ -19,6 +19,7 @@ from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.adapters.sqlite.statement_memory import StatementMemory
 from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.admin.parts import checks_table
 from leasehold.admin.view import ClusterView
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.job import Job, Status, job_from_wire
@@ -439,9 +440,15 @@ class DevDatabase:
         def reports() -> list[CheckReport]:
             return [report for report in self._checks if report.subject == subject]
 
-        wanted = (len(tables) + 1) * len(names)  # and on roles
-        if not self._pace.until(lambda: len(reports()) >= wanted, timeout_s):
-            missing = sorted(names - {report.node for report in reports()})
+        view = self.view()
+        ids = (ROLES_CHECKED, *(table.table_id for table in tables))
+        wanted = {(name, each) for name in names for each in ids if checks_table(view, name, each)}
+
+        def missed() -> set[tuple[str, int]]:
+            return wanted - {(report.node, report.table_id) for report in reports()}
+
+        if not self._pace.until(lambda: not missed(), timeout_s):
+            missing = sorted({node for node, _ in missed()})
             raise OutcomeUnknown(f"no report within {timeout_s:.0f} s from {', '.join(missing)}")
         return _summary(reports(), {table.table_id: table.name for table in tables}, len(names))
 

@@ -19,6 +19,7 @@ from leasehold.model.records.acks import (
     HoldingReport,
     MergeReport,
     NodeReport,
+    PartReport,
 )
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import JobEvent
@@ -26,7 +27,7 @@ from leasehold.model.records.log import JobForgotten
 
 _SHOWN = (
     *(AccessReport, Ack, CheckReport, HoldingReport, MergeReport, NodeReport),
-    *(JobEvent, JobForgotten, VersionEvent),
+    *(JobEvent, JobForgotten, PartReport, VersionEvent),
 )
 
 

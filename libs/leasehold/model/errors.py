@@ -37,6 +37,7 @@
     │   ├── InsufficientPrivilege 42501    ├── DifferentOwners    55000
     │   ├── IndexNotFit           55000    │
     │   ├── IncompatibleSchema    55000: a schema registry says no to a schema
+    │   ├── NotHeldHere           55000: a partial replica lacks the table, or rows of it
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -311,6 +312,10 @@ class NoNumberYet(Refused, sqlstate="55000"):
 
 class IndexNotFit(Refused, sqlstate="55000"):
     """The index is another table's, or a constraint's already."""
+
+
+class NotHeldHere(Refused, sqlstate="55000"):
+    """A partial replica lacks what was asked for: it holds some tables, or some rows, alone."""
 
 
 class IncompatibleSchema(Refused, sqlstate="55000"):

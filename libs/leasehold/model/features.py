@@ -32,6 +32,7 @@ class Feature(IntEnum):
     FEATURE_LEVEL = 8
     NARROWED_TYPES = 9
     EQUAL_NULLS = 10
+    PARTIAL_REPLICAS = 11
     COPIED_ROWS = 12
 
     @property
@@ -62,6 +63,7 @@ _WRITTEN: Final = {
     Feature.FEATURE_LEVEL: "the feature level of the database, up to which it is finalized",
     Feature.NARROWED_TYPES: "column types narrowed where they stand, once every node has looked",
     Feature.EQUAL_NULLS: "unique indexes to which NULLs are equal",
+    Feature.PARTIAL_REPLICAS: "what partial replicas hold, which a master waits for alone",
     Feature.COPIED_ROWS: "ranges of rows, which each node copies under another primary key",
 }
 """What a master writes, or has others write, once a feature may be used."""

@@ -120,6 +120,15 @@ class StoreWriter(Protocol):
     def release(self) -> None: ...
     def rollback_to(self) -> None: ...
 
+    @property
+    def part(self) -> Any:
+        """What of the database this store has the rows of (`catalog.part.Part`)."""
+        ...
+
+    def put_part(self, part: Any) -> None:
+        """Keep, in the transaction, that it has more from here on."""
+        ...
+
     def prepare(self, descriptor: Any) -> None:
         """Make the physical tables and columns that a new descriptor version needs (cheap)."""
         ...
@@ -346,6 +355,11 @@ class StoreSnapshot(Protocol):
     @property
     def lsn(self) -> int:
         """The LSN as of which everything is answered."""
+        ...
+
+    @property
+    def part(self) -> Any:
+        """What of the database the store has (`catalog.part.Part`)."""
         ...
 
     def position(self) -> LogPosition: ...

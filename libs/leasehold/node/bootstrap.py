@@ -18,12 +18,14 @@ from leasehold.adapters.kafka.log_identity import log_offsets
 from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.catalog import read_position
-from leasehold.adapters.sqlite.layout import connect
+from leasehold.adapters.sqlite.layout import WriterLock, connect, read_part
+from leasehold.catalog.part import WHOLE, Part, PartWish
 from leasehold.model.errors import LogStopped, MalformedRequest, SnapshotUnavailable
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import LogPosition
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
+from leasehold.settings.private_files import SIDE_FILES
 from leasehold.settings.snapshot import SnapshotSettings
 
 LOG: Final = logging.getLogger("leasehold.bootstrap")
@@ -39,6 +41,7 @@ LISTEN_ON_S: Final = 0.25
 """How long once one is heard that serves a snapshot: by then the others that live have spoken."""
 READ_SLICE_S: Final = 0.2
 CACHE_MB: Final = 4
+EVERYTHING: Final = PartWish()
 CODEC: Final = MessagePackCodec()
 
 
@@ -49,23 +52,30 @@ def bootstrap(
     kafka: KafkaSettings,
     snapshot: SnapshotSettings,
     give_up: Callable[[], bool] = lambda: False,
+    wish: PartWish = EVERYTHING,
 ) -> None:
-    """Bring the store file `path` to where the log can take it further.
+    """Bring the store file `path` to where the log can take it further, with what is wished for in
+    it. One that holds anything else is replaced: by a copy, or, of what is to hold everything, by
+    what the log still has.
 
     Raises LogStopped when the log no longer reaches back to it and nobody serves a snapshot, or
     when it is another log than the store's; BusUnavailable when Kafka can't be reached, or when
-    `give_up()` while it is waited for, and ConfigurationError for TLS files that can't be used.
+    `give_up()` while it is waited for, and ConfigurationError for TLS files that can't be used, or
+    for tables that can't be held; SnapshotUnavailable when a partial replica finds nobody to begin
+    from.
     """
     log = topics.log.name
     reader = TopicReader(kafka, f"leasehold-{node}-bootstrap", give_up=give_up)
     try:
         first, end = reader.offsets(log, 0)
-        position = stored_position(path)
+        fits = wish.is_met_by(stored_part(path))
+        stored = stored_position(path)
+        position = stored if fits else LogPosition()
         cut_off = position.offset < first
-        if not cut_off:
-            if not is_far_behind(position, end):
-                return
-            log_offsets(reader, log, position)  # a store of another log is not to be replaced
+        if not cut_off and fits and not is_far_behind(position, end):
+            return
+        if stored.offset >= first:
+            log_offsets(reader, log, stored)  # a store of another log is not to be replaced
         tls, token = snapshot.to_fetch(), snapshot.token
         scheme = "http" if tls is None else "https"
         for peer in serving_nodes(reader, topics, node):
@@ -76,19 +86,35 @@ def bootstrap(
                         "LEASEHOLD_SNAPSHOT_TOKEN is not set, so this node can't prove that it may"
                         " have one"
                     )
-                taken = fetch_snapshot(url, path, token=token, node=node, tls=tls)
+                taken = fetch_snapshot(url, path, token=token, node=node, tls=tls, wish=wish)
             except SnapshotUnavailable as error:
                 LOG.warning("could not fetch a snapshot from %s: %s", peer.node, error.message)
                 continue
-            LOG.info("snapshot of %s at LSN %d taken", peer.node, taken.lsn)
+            what = "" if wish.is_everything else f" with {stored_part(path).words()}"
+            size = path.stat().st_size
+            LOG.info("snapshot of %s at LSN %d taken: %d bytes%s", peer.node, taken.lsn, size, what)
             return
     finally:
         reader.close()
+    if not wish.is_everything and not (fits and not cut_off):
+        raise SnapshotUnavailable(
+            f"a replica that is to hold only {', '.join(wish.tables)} begins with a copy from"
+            " another node, and none serves a snapshot now (LEASEHOLD_SNAPSHOT_TOKEN is the same"
+            " on all nodes?); start one, then this replica again"
+        )
     if cut_off:
         raise LogStopped(
             f"the log begins at offset {first}, this store ends at {position.offset}, and no node"
             " serves a snapshot now; start a replicant that has the data, then this node again"
         )
+    if not fits:
+        LOG.info("%s holds a part, and is to hold everything: it is made anew of the log", path)
+        lock = WriterLock(path)
+        try:
+            for side in ("", *SIDE_FILES):
+                path.with_name(path.name + side).unlink(missing_ok=True)
+        finally:
+            lock.close()
 
 
 def is_far_behind(position: LogPosition, end: int) -> bool:
@@ -104,6 +130,17 @@ def stored_position(path: Path) -> LogPosition:
     connection = connect(path, cache_mb=CACHE_MB, read_only=True)
     try:
         return read_position(connection)
+    finally:
+        connection.close()
+
+
+def stored_part(path: Path) -> Part:
+    """Return what the store file holds: of one that is not there yet it is everything."""
+    if not path.exists():
+        return WHOLE
+    connection = connect(path, cache_mb=CACHE_MB, read_only=True)
+    try:
+        return read_part(connection)
     finally:
         connection.close()
 

@@ -33,6 +33,7 @@ from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_me
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.adapters.tracing.spans import open_spans
 from leasehold.model.audit import NotAudited
+from leasehold.model.errors import ConfigurationError
 from leasehold.model.measures import Sample
 from leasehold.model.signatures import OPEN, Verifier
 from leasehold.model.topics import Topics
@@ -49,6 +50,7 @@ from leasehold.settings.environment import (
     from_environment,
 )
 from leasehold.settings.private_files import make_node_folder
+from leasehold.settings.replica import ReplicaSettings
 from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 from leasehold.settings.traces import TraceSettings
@@ -102,25 +104,28 @@ class NodeProcessSettings:
     verifier: Verifier
     audit: AuditSettings
     traces: TraceSettings
-    beside: Prepared | None
+    replica: ReplicaSettings
+    beside: tuple[Prepared, ...]
     topics: Topics
     tls: SSLContext | None
 
     @property
     def groups(self) -> Sequence[object]:
         own: tuple[object, ...] = (self.cluster, self.kafka, self.redis, self.snapshot)
-        own += (self.requests, self.audit, self.traces)
-        return own if self.beside is None else (*own, self.beside.settings)
+        own = (*own, self.requests, self.audit, self.traces, self.replica)
+        return (*own, *(each.settings for each in self.beside))
 
 
-def run_node(settings: NodeSettings, prepare: Prepare | None = None) -> int:
+def run_node(settings: NodeSettings, *prepares: Prepare) -> int:
     """Run until SIGTERM or SIGINT, also while it waits for Kafka; the exit code, as `run_service`
-    says it. `settings.name` is replaced by LEASEHOLD_NODE. `prepare` reads settings of who listens
-    beside the node."""
-    return run_service(LOG.name, partial(_read, prepare, settings), partial(_run, settings))
+    says it. `settings.name` is replaced by LEASEHOLD_NODE. `prepares` read settings of those who
+    listen beside the node."""
+    return run_service(LOG.name, partial(_read, prepares, settings), partial(_run, settings))
 
 
-def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> NodeProcessSettings:
+def _read(
+    prepares: Sequence[Prepare], node: NodeSettings, environ: Environment
+) -> NodeProcessSettings:
     """Read the settings, and make the node's folder."""
     cluster = from_environment(ClusterSettings, environ)
     kafka = from_environment(KafkaSettings, environ)
@@ -142,10 +147,22 @@ def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> 
         verifier=requests.verifier(cluster.database) if node.candidate else OPEN,
         audit=from_environment(AuditSettings, environ),
         traces=from_environment(TraceSettings, environ),
-        beside=None if prepare is None else prepare(environ),
+        replica=_replica(node, environ),
+        beside=tuple(prepare(environ) for prepare in prepares),
         topics=topics,
         tls=tls,
     )
+
+
+def _replica(node: NodeSettings, environ: Environment) -> ReplicaSettings:
+    """Return what the node is to hold. Raises ConfigurationError for one that may become master."""
+    replica = from_environment(ReplicaSettings, environ)
+    if node.candidate and not replica.wish.is_everything:
+        raise ConfigurationError(
+            "LEASEHOLD_REPLICA_TABLES and LEASEHOLD_REPLICA_WHERE are for replicants: a node that"
+            " may become master holds everything"
+        )
+    return replica
 
 
 def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag) -> None:
@@ -160,7 +177,9 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         with sqlite_errors(path):
             topics, kafka, snapshot = settings.topics, settings.kafka, settings.snapshot
             await_room(path, cluster.disk_reserve_bytes, stop)
-            begin = partial(bootstrap, path, cluster.node, topics, kafka, snapshot, stop.is_set)
+            wish = settings.replica.wish
+            args = (path, cluster.node, topics, kafka, snapshot, stop.is_set, wish)
+            begin = partial(bootstrap, *args)
             once_there(begin, stop)
             if stop.is_set():
                 return
@@ -170,12 +189,16 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         copies = CopiesUnderWay()
         renewed = RenewedTls(settings.snapshot.served, settings.tls)
         made.callback(renewed.close)
-        server = _snapshot_server(path, cluster, settings.snapshot, renewed.context, copies)
+        server = None
+        if store.part.is_whole:  # who takes a copy wants everything, or chooses from that
+            server = _snapshot_server(path, cluster, settings.snapshot, renewed.context, copies)
+        else:
+            LOG.info("this replicant holds only %s", store.part.words())
         serves = ""
         if server is not None:
             made.callback(server.close)
             serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
-        open_to = "" if settings.beside is None else settings.beside.open_to
+        open_to = "; ".join(each.open_to for each in settings.beside if each.open_to)
         if node_settings.candidate and settings.verifier.is_open:
             open_to = BELIEVES_ALL
             LOG.warning("%s", open_to)
@@ -218,11 +241,15 @@ def _serve(
     closer: Thread | None = None
     try:
         served = Flag()
-        if settings.beside is not None and settings.beside.listen is not None:
-            # Its users leave first: the node then gives their leases back with its own.
-            listener = settings.beside.listen(node, store)
-            exposition.add("clients", listener.samples)
-            closer = Thread(target=_close, args=(stop, listener, served), name="close", daemon=True)
+        # Their users leave first: the node then gives their leases back with its own.
+        listeners: list[Listener] = []
+        for each in settings.beside:
+            if each.listen is not None:
+                listeners.append(each.listen(node, store))
+                exposition.add(f"clients {len(listeners)}", listeners[-1].samples)
+        if listeners:
+            args_of_close = (stop, listeners, served)
+            closer = Thread(target=_close, args=args_of_close, name="close", daemon=True)
             closer.start()
         node.run(stop if closer is None else served)
     finally:
@@ -243,10 +270,11 @@ def _log_context(node: KafkaNode, cluster: ClusterSettings) -> dict[str, object]
     }
 
 
-def _close(stop: Flag, listener: Listener, closed: Flag) -> None:
+def _close(stop: Flag, listeners: Sequence[Listener], closed: Flag) -> None:
     stop.wait()
     try:
-        listener.close()
+        for listener in listeners:
+            listener.close()
     finally:
         closed.set()
 

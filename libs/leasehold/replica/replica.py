@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,8 +24,10 @@ from leasehold.adapters.sqlite.query import Limits
 from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_memory
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.part import Part, PartWish
 from leasehold.model.closing import Closing
 from leasehold.model.errors import (
+    ConfigurationError,
     GaveUp,
     InternalFailure,
     LeaseholdError,
@@ -73,15 +75,28 @@ def open_replica(
     settings: ClientSettings | None = None,
     *,
     path: Path | str | None = None,
+    tables: Collection[str] | None = None,
+    where: Mapping[str, str] | None = None,
     wait_s: float = COHERENT_TIMEOUT_S,
 ) -> Replica:
     """Open a replica in this process and wait until it is coherent.
 
+    `tables`: those that it holds, all without any (LEASEHOLD_REPLICA_TABLES says it, too). `where`:
+    which rows, by table, as a range of the first column of its primary key
+    (`{"seats": "flight >= 100 AND flight < 200"}`); what is named there need not be named in
+    `tables`. It answers about nothing else: whatever might need more is refused (NotHeldHere). With
+    other tables or conditions than before it begins anew with a copy of what it is to hold.
+
     `path`: its store, kept between runs so that it only has to catch up (default: the folder of
     this node, LEASEHOLD_DATA/LEASEHOLD_NODE). `wait_s` 0 does not wait. Raises NotCoherent when
-    that takes longer, ConfigurationError when another process has the store open.
+    that takes longer, ConfigurationError when another process has the store open, or when it can't
+    hold those tables alone, SnapshotUnavailable when nobody has a copy for it.
     """
-    replica = Replica(settings or ClientSettings.read(), path)
+    given = settings or ClientSettings.read()
+    wish = given.replica.wish if tables is None and where is None else PartWish.of(tables, where)
+    if tables is not None and not wish.tables:
+        raise ConfigurationError("a replica holds one table at least: name it in tables=")
+    replica = Replica(given, path, wish)
     try:
         if wait_s:
             replica.wait_coherent(wait_s)
@@ -94,7 +109,12 @@ def open_replica(
 class Replica(Closing):
     """Methods may be called from any thread; `close` (or leaving the `with`) leaves none behind."""
 
-    def __init__(self, settings: ClientSettings, path: Path | str | None = None) -> None:
+    def __init__(
+        self,
+        settings: ClientSettings,
+        path: Path | str | None = None,
+        wish: PartWish | None = None,
+    ) -> None:
         cluster = settings.cluster
         self._settings = settings
         file = Path(path) if path else cluster.folder / "store.db"
@@ -103,7 +123,8 @@ class Replica(Closing):
         snapshot = settings.snapshot
         if snapshot.token is None:
             snapshot = replace(snapshot, token=token_kept_here(cluster.data))
-        bootstrap(file, cluster.node, settings.topics, settings.kafka, snapshot)
+        wish = settings.replica.wish if wish is None else wish
+        bootstrap(file, cluster.node, settings.topics, settings.kafka, snapshot, wish=wish)
         memory = statement_memory(file.parent / TEMP_FOLDER, cluster)
         self.store = SqliteStore(file, cache_mb=cluster.store_cache_mb, memory=memory)
         self._plans = Plans()
@@ -152,6 +173,11 @@ class Replica(Closing):
     @property
     def coherent(self) -> bool:
         return self.serving.coherent
+
+    @property
+    def part(self) -> Part:
+        """What of the database it holds; `part.words()` says it."""
+        return self.store.part
 
     @property
     def lsn(self) -> int:
@@ -244,6 +270,7 @@ class Replica(Closing):
         given = values if isinstance(values, tuple) else (values,)
         with reads.snapshot() as snapshot:
             descriptor, found = public_index(snapshot.tables(), index)
+            snapshot.newest(descriptor.name)  # whether it is held here
             stored = reads.index_key(descriptor, found, given)
             rows = snapshot.get_by(descriptor, found.element_id, stored, rows_max=rows_max)
             for _, row in rows:

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from leasehold.catalog.part import WHOLE, Part
+from leasehold.model.features import Feature, known_to
 from leasehold.model.ports import Now
-from leasehold.model.records.acks import AccessReport, Ack
+from leasehold.model.records.acks import AccessReport, Ack, PartReport
 from leasehold.model.records.log import LogPosition
 from leasehold.model.time_units import NS_PER_MS, NS_PER_S
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
@@ -19,6 +21,7 @@ from leasehold.replication.log.truncation import COPY_ROLE, copy_name
 from leasehold.replication.node_settings import NodeSettings
 
 ACCESS_TOLD_EVERY_S: Final = 5
+PART_TOLD_EVERY_S: Final = 5
 FOLLOWER_ACK_MS: Final = 500
 """How often a node tells its position that asks for no lease: a master or a standby. Nobody waits
 for it, and each time costs the broker three requests; a new master hears of all of them before it
@@ -35,6 +38,7 @@ class Acknowledger:
         incarnation: bytes,
         lease: CoherencyLease,
         foreign: ForeignRecords,
+        part: Callable[[], Part] = lambda: WHOLE,
     ) -> None:
         self._settings = settings
         self._incarnation = incarnation
@@ -48,6 +52,9 @@ class Acknowledger:
         self._acked_role = ""
         self._given_up = False
         self._access_told_ns = -ACCESS_TOLD_EVERY_S * NS_PER_S
+        self._part = part
+        self._part_told: tuple[int, bytes, int] | None = None  # term, tables
+        self._part_told_ns = 0
         self._foreign = foreign
         self.copies: Callable[[], Mapping[str, int]] = dict
         """The log position of the copy of this store that another node is taking now, by node."""
@@ -71,6 +78,7 @@ class Acknowledger:
         if now.mono_ns - self._acked_ns >= self._renewal_ns or role != self._acked_role:
             self._acked_ns, self._acked_role = now.mono_ns, role
             asked_ns = self._lease.ask(now.mono_ns) if serving else 0
+            effects += self._tell_part(position, now)
             effects.append(self._on_topic(self._ack(position, role, asked_ns, now)))
             effects += self._copied(position, role, now)
             effects += self._tell_who_is_let_in(now)
@@ -123,6 +131,25 @@ class Acknowledger:
         self._acked_offset = ack.offset
         self._fast.on_topic()
         return Send(Topic.ACKS, 0, ack.node.encode(), ack, 0)
+
+    def _tell_part(self, position: LogPosition, now: Now) -> list[Effect]:
+        """Tell a master what is held here, if that is not everything: before it is first asked for
+        a lease, when that changes, and now and then, since what is said may be lost and people look
+        on."""
+        part = self._part()
+        if part.tables is None or known_to(position.incarnation) < Feature.PARTIAL_REPLICAS:
+            return []
+        told = position.epoch, position.incarnation, len(part.tables)
+        due = now.mono_ns - self._part_told_ns >= PART_TOLD_EVERY_S * NS_PER_S
+        if told == self._part_told and not due:
+            return []
+        self._part_told, self._part_told_ns = told, now.mono_ns
+        name = self._settings.name
+        tables = tuple(
+            (table_id, held.name, held.where) for table_id, held in sorted(part.tables.items())
+        )
+        report = PartReport(name, self._incarnation, tables, now.wall_us)
+        return [Send(Topic.ACKS, 0, name.encode(), report, 0)]
 
     def _tell_who_is_let_in(self, now: Now) -> list[Effect]:
         """Tell those who look on, seldom, that clients are let in here without being asked."""

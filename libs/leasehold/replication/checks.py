@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job, Phase, Status, job_from_wire
+from leasehold.catalog.part import Part
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.acks import ROLES_CHECKED, CheckReport
 from leasehold.model.records.log import Barrier, Decisions, JobWrite, LogPosition
@@ -31,6 +33,12 @@ def _verified_jobs(record: Decisions) -> Iterator[Job]:
                     yield job
 
 
+def _can_check(part: Part, table: Descriptor) -> bool:
+    """Return whether a store with that part has all that the table's rows are compared with."""
+    parents = (key.parent for key in table.foreign_keys)
+    return all(map(part.holds_whole, (table.table_id, *filter(None, (table.mirror, *parents)))))
+
+
 class Checks:
     """Starts checks on the store and hands out their reports."""
 
@@ -51,6 +59,9 @@ class Checks:
         if not (self._serving or master):
             return
         for job in _verified_jobs(record):
+            part: Part = self._store.part
+            if not all(map(part.holds_whole, (*job.tables, *job.needs))):
+                continue  # nobody asks it, and what it has can't be compared
             self._store.check(
                 make_subject(job), (job.worked_table,), job.current.verifies, part=job.look
             )
@@ -69,6 +80,12 @@ class Checks:
             tables = (ROLES_CHECKED, *tables)  # first: who has reported on tables has on these
         else:
             tables = tuple(t for t in tables if t == barrier.check)
+        part: Part = self._store.part
+        tables = tuple(
+            t for t in tables if t == ROLES_CHECKED or _can_check(part, catalog.newest(t))
+        )
+        if not tables:
+            return
         repairs = barrier.repair == self._node and len(tables) == 1
         if repairs:
             self._repairs_asked.add(barrier.id)

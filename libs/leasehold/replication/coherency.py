@@ -4,21 +4,31 @@
 a replicant that has read its grant has applied everything before it, and a deposed master's
 grants don't count (L1). Only clock *rates* are trusted: the lease runs from the ask's own send
 time on the requester's clock; the master counts from the later moment at which it appended the
-grant."""
+grant.
+
+A partial replica says which tables it holds (`PartReport`), and is waited for until it has applied
+every record up to an answer's that is about one of those (C7). Of records before it was heard to
+say so, those of earlier terms among them, it is taken to hold everything."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from leasehold.model.features import known_to
-from leasehold.model.records.acks import Ack
+from leasehold.model.records.acks import Ack, PartReport
 from leasehold.model.records.log import Grant
 from leasehold.model.time_units import NS_PER_MS
+from leasehold.replication.log.about import EVERYTHING, About
 
 ASKS_REMEMBERED_MAX: Final = 64
 NODES_MAX: Final = 1_000
+OWED_MAX: Final = 4_096
+"""Records about what a partial replica holds that it has not applied: of one that owes more it is
+waited for whatever they are about."""
+ALL_OFFSETS: Final = 1 << 62
 GIVEN_UP: Final = -1  # `asked_ns` of an ack by which a node returns its lease
 
 
@@ -126,6 +136,33 @@ class _Node:
     cool_down_until_ns: int = 0
     cool_down_ms: int = 0
     turned_away_ns: int = 0
+    held: frozenset[int] | None = None  # of a partial replica: the tables; None: everything
+    held_all: frozenset[int] = frozenset()  # those of them of which it has all rows
+    whole_until: int = 0  # of records below it is taken to hold everything
+    owed: deque[int] = field(default_factory=deque)  # offsets of those about what it holds
+
+    def holds_all(self, table_id: int) -> bool:
+        """Return whether it has all rows of a table."""
+        return self.held is None or table_id in self.held_all
+
+    def has_below(self) -> int:
+        """Return the offset below which it has applied every record that is about what it holds.
+
+        C7: nothing is skipped that it owes: below the first owed record, or below the last record
+        of which it is not known what it was about, it counts by what it has applied itself."""
+        if self.held is None or self.applied < self.whole_until:
+            return self.applied
+        while self.owed and self.owed[0] < self.applied:
+            self.owed.popleft()
+        return self.owed[0] if self.owed else ALL_OFFSETS
+
+    def owes(self, offset: int) -> None:
+        """Take it that the record at `offset`, read back now, is about what it holds."""
+        if len(self.owed) >= OWED_MAX:
+            self.whole_until = offset + 1
+            self.owed.clear()
+        else:
+            self.owed.append(offset)
 
 
 @dataclass(slots=True)
@@ -171,17 +208,9 @@ class CoherencyWatch:
 
     def take_ack(self, ack: Ack, log_end: int, now_ns: int) -> None:
         """Take an acknowledgement; `log_end` is the next offset of the log as the master knows."""
-        name = (ack.node, ack.incarnation)
-        node = self._nodes.get(name)
+        node = self._heard(ack.node, ack.incarnation)
         if node is None:
-            if len(self._nodes) >= NODES_MAX:
-                return
-            node = self._nodes[name] = _Node(ack.incarnation)
-            for other, state in self._nodes.items():
-                if other[0] == ack.node and other != name:
-                    # A restarted node does not escape its cool-down.
-                    node.cool_down_until_ns = state.cool_down_until_ns
-                    node.cool_down_ms = state.cool_down_ms
+            return
         node.heard_ns = now_ns
         node.applied = max(node.applied, ack.offset)
         if ack.asked_ns == GIVEN_UP:
@@ -191,6 +220,52 @@ class CoherencyWatch:
             node.asked_ns = ack.asked_ns
             node.ask_heard_ns = now_ns
         self._time(now_ns)
+
+    def _heard(self, name: str, incarnation: bytes) -> _Node | None:
+        """Return the node that says something, known from here on; None: there is no room."""
+        node = self._nodes.get((name, incarnation))
+        if node is None:
+            if len(self._nodes) >= NODES_MAX:
+                return None
+            node = self._nodes[name, incarnation] = _Node(incarnation)
+            for other, state in self._nodes.items():
+                if other[0] == name and other != (name, incarnation):
+                    # A restarted node does not escape its cool-down.
+                    node.cool_down_until_ns = state.cool_down_until_ns
+                    node.cool_down_ms = state.cool_down_ms
+        return node
+
+    def take_part(self, report: PartReport, log_end: int, now_ns: int) -> None:
+        """Take what a partial replica says that it holds; `log_end` as of `take_ack`.
+
+        An incarnation holds the same from its first ask to its end, but for tables that take the
+        place of others (`read_back`). ⚠ Records below `log_end` were read back, or written by other
+        masters, when nobody had asked what they are about for its sake: of those it counts by what
+        it has applied (C7)."""
+        node = self._heard(report.node, report.incarnation)
+        if node is None:
+            return
+        node.heard_ns = now_ns
+        held = frozenset(table_id for table_id, _, _ in report.tables)
+        node.held_all |= {table_id for table_id, _, which in report.tables if not which}
+        if node.held is None:
+            node.held, node.whole_until = held, log_end
+        elif not held <= node.held:
+            node.held, node.whole_until = node.held | held, log_end
+
+    @property
+    def asks_what_is_written(self) -> bool:
+        """Return whether any node holds some tables only, so that `read_back` has to be told which
+        ones a record is about."""
+        return any(node.held is not None for node in self._nodes.values())
+
+    def holders(self, table_id: int, nodes: Iterable[str]) -> frozenset[str]:
+        """Return those of the named nodes that hold all of a table, as far as is known: whose word
+        on it can be compared with that of others."""
+        known = list(self._nodes.items())  # in one piece: other threads look, too
+        lacking = {n for (n, _), node in known if not node.holds_all(table_id)}
+        lacking -= {n for (n, _), node in known if node.holds_all(table_id)}
+        return frozenset(name for name in nodes if name not in lacking)
 
     def take_published(self, ack: Ack, now_ns: int) -> None:
         """Take a position that was published (`fast_path/acks.py`).
@@ -207,8 +282,16 @@ class CoherencyWatch:
             node.applied = max(node.applied, ack.offset)
             self._time(now_ns)
 
-    def read_back(self, offset: int, now_ns: int) -> None:
-        """Time the acknowledgements of the record at `offset`, which was read back now."""
+    def read_back(self, offset: int, now_ns: int, about: About = EVERYTHING) -> None:
+        """Take it that the record at `offset`, which is about that, was read back now, and time its
+        acknowledgements. Who holds a table holds from here on what follows it (`About.heirs`)."""
+        for node in self._nodes.values():
+            if node.held is None:
+                continue
+            node.held |= {heir for heir, former in about.heirs if former in node.held}
+            node.held_all |= {heir for heir, former in about.heirs if former in node.held_all}
+            if about.tables is None or not node.held.isdisjoint(about.tables):
+                node.owes(offset)
         self._time(now_ns)
         if self._timing is None:
             waits = [node for node in self._nodes.values() if now_ns < node.wait_until_ns]
@@ -321,12 +404,13 @@ class CoherencyWatch:
         )
 
     def applied_by_all(self, now_ns: int) -> int | None:
-        """Return the offset below which every coherent node has applied (C1), None: there is nobody
-        to wait for. A node that is not renewed drops out when its last lease is surely over
-        (C4)."""
+        """Return the offset below which every coherent node has applied all that is about what it
+        holds (C1, C7), None: there is nobody to wait for. A node that is not renewed drops out when
+        its last lease is surely over (C4)."""
         nodes = list(self._nodes.values())  # in one piece: other threads look, too
-        waited = [node.applied for node in nodes if now_ns < node.wait_until_ns]
-        return min(waited) if waited else None
+        waited = [node.has_below() for node in nodes if now_ns < node.wait_until_ns]
+        least = min(waited) if waited else ALL_OFFSETS
+        return least if least < ALL_OFFSETS else None
 
     def applied_past(self, offset: int, now_ns: int) -> frozenset[str]:
         """Return the names of coherent nodes that have applied the record at `offset`."""

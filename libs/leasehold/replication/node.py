@@ -127,6 +127,9 @@ class Node:
             NodeAgent(settings.name, session_ids, settings.leases) if settings.serving else None
         )
         self.on_catalog_changed: Callable[[], None] = lambda: None
+        self.on_applied: Callable[[Decisions], None] = lambda record: None
+        """Told of each record that a follower applies; then, once readers see it, of its LSN."""
+        self.on_committed: Callable[[int], None] = lambda lsn: None
         self._upkeep = StoreUpkeep(settings, store)
         self._checks = self._upkeep.checks
         self._election = Election(settings.election, now.mono_ns)
@@ -143,7 +146,10 @@ class Node:
         self._granted = GrantedLeases(now.mono_ns, self.position.longest_grant_ms, defer_ms)
         self._read: deque[LogRead] = deque()  # and waits for the master's store
         self.foreign = ForeignRecords()
-        self.acknowledger = Acknowledger(settings, incarnation, self.lease, self.foreign)
+        assert store.part.is_whole or not settings.candidate, "a master has everything"
+        self.acknowledger = Acknowledger(
+            settings, incarnation, self.lease, self.foreign, lambda: store.part
+        )
         self.granted_in: Term = NOBODY
         """The term in which this incarnation was last granted a lease: its master reads what this
         process says, and this process reads what it writes."""
@@ -405,6 +411,7 @@ class Node:
         self._election.note_master(now.mono_ns + took_ns)
         self.counts.applied(record, took_ns)
         self.position = after
+        self.on_applied(record)
         if self._settings.candidate:
             self._unanswered.remember(record, offset)
         self._pending_grants.extend(record.grants)
@@ -424,6 +431,7 @@ class Node:
         if self._open:
             self._store.commit(position)
             self._open = False
+            self.on_committed(position.lsn)
         for grant in self._pending_grants:
             if self.lease.granted(grant):
                 self.granted_in = self.term
@@ -436,7 +444,9 @@ class Node:
             return []
         self._catalog_changed = False
         self.on_catalog_changed()
-        return self.agent.catalog_changed(self.catalog, now.mono_ns) if self.agent else []
+        if self.agent is None:
+            return []
+        return self.agent.catalog_changed(self.catalog, now.mono_ns, self._store.part)
 
     def tidy(self) -> None:
         """Tidy the store if nobody waits for this node; for when a turn's effects are performed."""

@@ -12,6 +12,7 @@ from itertools import count
 from typing import Final
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.part import WHOLE, Part
 from leasehold.catalog.states import READABLE
 from leasehold.lease.agent.events import (
     Acknowledge,
@@ -57,9 +58,9 @@ class NodeAgent:
     def leases(self) -> HeldLeases:
         return self.holder.leases
 
-    def catalog_changed(self, catalog: Catalog, now_ns: int) -> list[Effect]:
-        """Follow the catalog, whose newest versions are committed: new users get them at once
-        (D4)."""
+    def catalog_changed(self, catalog: Catalog, now_ns: int, part: Part = WHOLE) -> list[Effect]:
+        """Follow the catalog, whose newest versions are committed, as far as tables of `part` go:
+        new users get them at once (D4)."""
         effects: list[Effect] = []
         if self._changes == catalog.changes:
             return effects
@@ -67,6 +68,8 @@ class NodeAgent:
         changed = catalog.table_ids() if first_look else catalog.changed_since(self._changes)
         self._changes = catalog.changes
         for table in sorted(changed):
+            if not part.holds(table):
+                continue  # it has no users, so nobody is to wait for them
             newest = catalog.newest(table) if catalog.has(table) else None
             if newest is not None and newest.state in READABLE:
                 effects += self._follow(table, newest.version, now_ns)

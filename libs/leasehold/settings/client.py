@@ -15,6 +15,7 @@ from leasehold.settings.environment import (
     RedisSettings,
     from_environment,
 )
+from leasehold.settings.replica import ReplicaSettings
 from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.schema_registry import SchemaRegistrySettings
 from leasehold.settings.snapshot import SnapshotSettings
@@ -36,6 +37,7 @@ class ClientSettings:
     snapshot: SnapshotSettings = field(default_factory=SnapshotSettings)
     requests: RequestKeySettings = field(default_factory=RequestKeySettings)
     registry: SchemaRegistrySettings = field(default_factory=SchemaRegistrySettings)
+    replica: ReplicaSettings = field(default_factory=ReplicaSettings)
     in_flight_max: int = 10_000
     outcome_timeout_ms: int = 120_000
     close_timeout_ms: int = 10_000
@@ -59,6 +61,7 @@ class ClientSettings:
             snapshot=from_environment(SnapshotSettings, source),
             requests=from_environment(RequestKeySettings, source),
             registry=from_environment(SchemaRegistrySettings, source),
+            replica=from_environment(ReplicaSettings, source),
             session_ttl_ms=cluster.session_ttl_ms,
             renew_every_ms=cluster.session_ttl_ms // RENEWALS_PER_TTL,
             lease_margin_ms=cluster.session_ttl_ms // MARGINS_PER_TTL,

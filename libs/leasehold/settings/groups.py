@@ -9,7 +9,9 @@ from leasehold.settings.audit import AuditSettings
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings
+from leasehold.settings.http_port import HttpSettings
 from leasehold.settings.intake import IntakeSettings
+from leasehold.settings.replica import ReplicaSettings
 from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.schema_registry import SchemaRegistrySettings
 from leasehold.settings.snapshot import SnapshotSettings
@@ -22,10 +24,12 @@ GROUPS: Final[tuple[tuple[str, type], ...]] = (
     ("Kafka: every service and client", KafkaSettings),
     ("Redis: masters, nodes, agents and clients", RedisSettings),
     ("Copies of a store between nodes: masters, replicants, embedded replicas", SnapshotSettings),
+    ("What a replica holds: replicants, embedded replicas", ReplicaSettings),
     ("Who asks for changes: masters, SQL nodes, Spark's driver, producers", RequestKeySettings),
     ("The audit log: masters and replicants", AuditSettings),
     ("Traces: masters, replicants, Spark's driver", TraceSettings),
     ("The SQL listener: replicants", PgwireSettings),
+    ("Reads and events over HTTP: replicants", HttpSettings),
     ("`leasehold sql`: the client of that listener", SqlAddress),
     ("The changefeed", ChangefeedSettings),
     (

@@ -16,7 +16,9 @@ from tests.support.postgres.client_server import Server
 
 pytestmark = pytest.mark.integration
 
-INDEXES: Final = "select indexname, indexdef from pg_indexes where tablename in ('t', 'u') order by 1"
+INDEXES: Final = (
+    "select indexname, indexdef from pg_indexes where tablename in ('t', 'u') order by 1"
+)
 CONSTRAINTS: Final = (
     "select conname, contype, pg_get_constraintdef(oid) from pg_constraint"
     " where conrelid in ('t'::regclass, 'u'::regclass) order by 1"

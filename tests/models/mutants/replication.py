@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 from unittest.mock import patch
 
-from leasehold.model.records.acks import Ack
+from leasehold.catalog.catalog import Catalog
+from leasehold.model.records.acks import Ack, PartReport
 from leasehold.model.records.log import Decisions, Grant, LogPosition, LogRecord
 from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication import node
@@ -26,7 +27,9 @@ from leasehold.replication.fast_path.own_appends import OwnAppends
 from leasehold.replication.fast_path.requests import ReceivedRequests, RequestPath
 from leasehold.replication.granted_leases import GrantedLeases
 from leasehold.replication.log import admission as log
+from leasehold.replication.log.about import About
 from leasehold.replication.log.admission import Verdict
+from leasehold.replication.master import master
 from leasehold.replication.master.answers import Answers
 from leasehold.replication.master.attempts import Attempts
 from leasehold.replication.master.master import Master
@@ -77,6 +80,16 @@ class CoherencyRules:
 
 
 @dataclass(frozen=True, slots=True)
+class PartRules:
+    """C7: whom a master waits for that holds a part."""
+
+    owed_in_order: bool = True
+    catalog_is_counted: bool = True
+    part_is_its_incarnations: bool = True
+    records_of_before_count: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ElectionRules:
     reach_the_end_first: bool = True
 
@@ -88,6 +101,7 @@ class ReplicationRules:
     fast_requests: FastRequestRules = field(default_factory=FastRequestRules)
     own_appends: OwnAppendsRules = field(default_factory=OwnAppendsRules)
     coherency: CoherencyRules = field(default_factory=CoherencyRules)
+    parts: PartRules = field(default_factory=PartRules)
     election: ElectionRules = field(default_factory=ElectionRules)
     verify: VerifyRules = field(default_factory=VerifyRules)
     jobs: JobRules = field(default_factory=JobRules)
@@ -244,6 +258,41 @@ def _take_it_for_any_incarnation(kept: Any, watch: CoherencyWatch, ack: Ack, now
     for name, incarnation in list(watch._nodes):
         if name == ack.node:
             kept(watch, ack._replace(incarnation=incarnation), now_ns)
+
+
+# -------------------------------------------------------------- partial replicas
+
+
+@BREAKS("owed_in_order", CoherencyWatch, "read_back")
+def _owe_the_newest_alone(
+    kept: Any, watch: CoherencyWatch, offset: int, now_ns: int, about: About
+) -> None:
+    for each in watch._nodes.values():
+        each.owed.clear()
+    kept(watch, offset, now_ns, about)
+
+
+@BREAKS("catalog_is_counted", master, "about")
+def _count_changed_rows_alone(kept: Any, record: Decisions, catalog: Catalog) -> About:
+    rows = tuple(commit._replace(catalog=()) for commit in record.commits)
+    found: About = kept(record._replace(commits=rows), catalog)
+    return found
+
+
+@BREAKS("part_is_its_incarnations", CoherencyWatch, "_heard")
+def _take_the_part_of_a_name(kept: Any, watch: CoherencyWatch, name: str, own: bytes) -> Any:
+    node = kept(watch, name, own)
+    for (other, _), state in watch._nodes.items():
+        if other == name and node.held is None:
+            node.held = state.held
+    return node
+
+
+@BREAKS("records_of_before_count", CoherencyWatch, "take_part")
+def _count_from_the_report_on(
+    kept: Any, watch: CoherencyWatch, report: PartReport, _log_end: int, now_ns: int
+) -> None:
+    kept(watch, report, 0, now_ns)
 
 
 # -------------------------------------------------------------- copies of a store

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
 from leasehold.catalog.history import History, check_kept, tables_at
+from leasehold.catalog.part import WHOLE, Part
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.closing import Closing
 from leasehold.model.errors import UnknownTable
@@ -25,6 +26,10 @@ class MemorySnapshot(Closing):
         self._contents = contents if then is None else contents.at(then)
         self._then = then
         self.lsn = contents.position.lsn if then is None else then
+
+    @property
+    def part(self) -> Part:
+        return WHOLE
 
     def position(self) -> LogPosition:
         return self._contents.position

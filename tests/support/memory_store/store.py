@@ -15,6 +15,7 @@ from leasehold.adapters.sqlite.dead_elements import element_ids_of
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Column, Index
+from leasehold.catalog.part import WHOLE, Part
 from leasehold.catalog.states import WRITTEN
 from leasehold.model.budget import UNBOUNDED_BYTES, Budget, RangeLooks, RangeTooLong
 from leasehold.model.errors import Refused, StoreCorrupted
@@ -55,7 +56,8 @@ MERGE_PAUSE_NS = NS_PER_MS
 class MemoryStore:
     """StoreWriter on dictionaries. `crash()` is what a killed process leaves: the last commit."""
 
-    def __init__(self, contents: Contents | None = None) -> None:
+    def __init__(self, contents: Contents | None = None, part: Part = WHOLE) -> None:
+        self.part = part
         self._committed = Contents() if contents is None else contents
         self._now = self._committed
         self._savepoints: list[Contents] = []
@@ -69,7 +71,22 @@ class MemoryStore:
 
     def copy(self) -> MemoryStore:
         """A store of its own with what is committed here."""
-        return MemoryStore(self._committed.copy())
+        return MemoryStore(self._committed.copy(), self.part)
+
+    def narrowed(self, part: Part) -> MemoryStore:
+        """A store of its own with that part of what is committed here, as `copy_part` makes it."""
+        assert self.part.is_whole, "a copy is taken of who has everything"
+        held = self._committed.copy()
+        kept = {
+            name: {row: each for row, each in getattr(held, name).items() if part.stores(row[0])}
+            for name in ("exists", "pairs", "old")
+        }
+        held.entries = {entry for entry in held.entries if part.stores(entry[0])}
+        held.outcomes, held.untimely = {}, {}
+        for name, rows in kept.items():
+            setattr(held, name, rows)
+        held.ranges = tuple(each for each in held.ranges if part.stores(each.table_id))
+        return MemoryStore(held, part)
 
     def key(self) -> tuple[Any, ...]:
         """A hashable value: equal for stores that hold the same."""
@@ -482,6 +499,9 @@ class MemoryStore:
         return _forget_decided(self._now.outcomes, decided_before_us, rows_max)
 
     # ------------------------------------------------------------ rows of the past
+
+    def put_part(self, part: Part) -> None:
+        self.part = part
 
     def keep_rows(self, on: bool) -> None:
         assert self._now is self._committed, "a transaction is open"

@@ -37,10 +37,9 @@ def test_an_open_listener_says_so(tmp_path: Path) -> None:
 )
 def test_it_is_said_before_the_node_starts(tmp_path: Path, more: dict[str, str], word: str) -> None:
     with pytest.raises(ConfigurationError, match=word):
-        process._read(sql_of_environment, NodeSettings("r1"), environ(tmp_path, **more))
+        process._read((sql_of_environment,), NodeSettings("r1"), environ(tmp_path, **more))
 
 
 def test_a_node_tells_that_it_is_open(tmp_path: Path) -> None:
-    read = process._read(sql_of_environment, NodeSettings("r1"), environ(tmp_path))
-    assert read.beside is not None
-    assert read.beside.open_to.startswith("open: ")
+    read = process._read((sql_of_environment,), NodeSettings("r1"), environ(tmp_path))
+    assert read.beside[0].open_to.startswith("open: ")

@@ -83,6 +83,8 @@ ELSEWHERE = {
     "pgwire/messages/client_replies.py:MESSAGE_BYTES_MAX": WIRE,
     "pipeline/chunks.py:WINDOW_BYTES_MAX": MEMORY,
     "replica/queries.py:BYTES_MAX": MEMORY,
+    "replica/row_feed.py:QUEUED_BYTES_MAX": MEMORY,
+    "settings/replica.py:WHERE_BYTES_MAX": MEMORY,
     "replication/master/request_queue.py:READ_AHEAD_BYTES_MAX": MEMORY,
     "settings/setting.py:SECRET_BYTES_MAX": MEMORY,
     "settings/certificate_files.py:PEM_BYTES_MAX": MEMORY,

@@ -21,6 +21,7 @@ from leasehold.model.records.acks import (
     LeaseAck,
     MergeReport,
     NodeReport,
+    PartReport,
 )
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated, VersionEvent
 from leasehold.model.records.jobs import (
@@ -69,6 +70,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     14: AccessReport,
     15: MergeReport,
     16: NodeReport,
+    19: PartReport,
     20: Result,
     21: Conflict,
     22: ResultBatch,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 import zlib
+from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import blake2b
 from http import HTTPStatus
@@ -27,18 +28,31 @@ from leasehold.adapters.http.snapshot_server import (
     CACHE_MB,
     DIGEST_BYTES,
     NODE_HEADER,
+    PART_BYTES_MAX,
+    PART_HEADER,
     SAID_HEADERS,
     SOCKET_TIMEOUT_S,
 )
 from leasehold.adapters.sqlite.catalog import read_position
-from leasehold.adapters.sqlite.layout import LAYOUT_VERSION, WriterLock, connect
+from leasehold.adapters.sqlite.layout import (
+    LAYOUT_VERSION,
+    PARTIAL_LAYOUT,
+    WriterLock,
+    connect,
+    read_part,
+)
+from leasehold.adapters.sqlite.part_copy import copy_part
+from leasehold.catalog.part import PartWish
 from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
 from leasehold.model.records.log import LogPosition
 from leasehold.settings.private_files import FOLDER_MODE, SIDE_FILES, make_private_file
 
 WORDS_BYTES_MAX: Final = 1_000
 SNAPSHOT_BYTES_MAX: Final = 1 << 40
-_LAYOUTS: Final = frozenset(str(layout) for layout in range(1, LAYOUT_VERSION + 1))
+_LAYOUTS: Final = frozenset(
+    str(layout) for layout in (*range(1, LAYOUT_VERSION + 1), PARTIAL_LAYOUT)
+)
+EVERYTHING: Final = PartWish()
 
 
 def fetch_snapshot(
@@ -49,23 +63,26 @@ def fetch_snapshot(
     node: str = "",
     tls: ssl.SSLContext | None = None,
     timeout_s: float = SOCKET_TIMEOUT_S,
+    wish: PartWish = EVERYTHING,
 ) -> LogPosition:
     """Replace the store file `path` by the copy that `url` serves; its log position.
 
     Who answers has to prove that it knows `token`, which is shown to nobody, and the copy is taken
     only if the proof names it; `tls` says whom an https address may belong to (None: whom this
-    system trusts). `node` is who takes it, for which the log is kept meanwhile.
+    system trusts). `node` is who takes it, for which the log is kept meanwhile. `wish`: what of it
+    is wanted; a node of an earlier release gives everything, of which the rest is dropped here.
 
     Raises SnapshotUnavailable when the copy can't be had or is not whole: `path` is then as it
     was, and asking again (or another node) is safe. Raises ConfigurationError when a writer has
-    `path` open, or when `url` is not an HTTP address.
+    `path` open, when `url` is not an HTTP address, or when what is wished for can't be held.
     """
     path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part-{os.getpid()}")
     lock = WriterLock(path)
     try:
         make_private_file(part)
-        _download(url, part, token, node, tls, timeout_s)
+        _download(url, part, token, node, tls, timeout_s, wish)
+        _cut(url, part, wish)
         position = _position_of(part, url)
         # The write-ahead log of the file that goes must not be taken for the new one's.
         for side in SIDE_FILES:
@@ -79,8 +96,37 @@ def fetch_snapshot(
     return position
 
 
+def _cut(url: str, file: Path, wish: PartWish) -> None:
+    """Leave in the copy what is wished for alone. Raises SnapshotUnavailable for one that has
+    something else, ConfigurationError for what can't be held."""
+    connection = connect(file, cache_mb=CACHE_MB, read_only=True)
+    try:
+        has = read_part(connection)
+    finally:
+        connection.close()
+    if wish.is_met_by(has):
+        return
+    if not has.is_whole:
+        raise SnapshotUnavailable(f"{url} serves a store that holds only {has.words()}", url=url)
+    some = file.with_name(f"{file.name}.some")
+    try:
+        make_private_file(some)
+        copy_part(file, some, wish)
+        for side in SIDE_FILES:
+            file.with_name(file.name + side).unlink(missing_ok=True)
+        some.replace(file)
+    finally:
+        some.unlink(missing_ok=True)
+
+
 def _download(
-    url: str, part: Path, token: str, node: str, tls: ssl.SSLContext | None, timeout_s: float
+    url: str,
+    part: Path,
+    token: str,
+    node: str,
+    tls: ssl.SSLContext | None,
+    timeout_s: float,
+    wish: PartWish,
 ) -> None:
     address = urlsplit(url)
     if address.scheme not in ("http", "https") or address.hostname is None:
@@ -92,7 +138,7 @@ def _download(
         else HTTPConnection(*position, timeout=timeout_s)
     )
     try:
-        _receive(url, *_asked(url, connection, address.path or "/", token, node), part)
+        _receive(url, *_asked(url, connection, address.path or "/", token, node, wish), part)
     except ssl.SSLCertVerificationError as error:
         raise SnapshotUnavailable(
             f"{url} shows a certificate that is not trusted ({error.verify_message});"
@@ -110,11 +156,16 @@ def _download(
 
 
 def _asked(
-    url: str, connection: HTTPConnection, path: str, token: str, node: str
+    url: str, connection: HTTPConnection, path: str, token: str, node: str, wish: PartWish
 ) -> tuple[HTTPResponse, tuple[str, ...]]:
     """Return the answer of a server that has proved to know the token, and what it says of its
     copy. Raises SnapshotUnavailable."""
     headers = {NONCE_HEADER: new_nonce(), NODE_HEADER: node}
+    if not wish.is_everything:
+        wanted_part = b64encode(wish.to_json().encode()).decode()
+        if len(wanted_part) > PART_BYTES_MAX:
+            raise ConfigurationError("a replica is to hold more tables by name than can be said")
+        headers[PART_HEADER] = wanted_part
     connection.request("GET", path, headers=headers)
     first = connection.getresponse()
     words = first.read(WORDS_BYTES_MAX).decode(errors="replace")
@@ -134,6 +185,8 @@ def _asked(
     answer = connection.getresponse()
     if answer.status != HTTPStatus.OK:
         words = answer.read(WORDS_BYTES_MAX).decode(errors="replace")
+        if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            raise ConfigurationError(words)
         raise SnapshotUnavailable(f"{url} answers {answer.status}: {words}", url=url)
     said = tuple(answer.headers.get(name, "") for name in SAID_HEADERS)
     layout, size, checksum = said

@@ -14,6 +14,7 @@ import ssl
 import sys
 import tempfile
 import zlib
+from base64 import b64decode
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from hashlib import blake2b
@@ -40,7 +41,11 @@ from leasehold.adapters.http.snapshot_proof import (
 )
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.catalog import read_position
-from leasehold.adapters.sqlite.layout import connect, layout_of
+from leasehold.adapters.sqlite.layout import connect, layout_of, read_part
+from leasehold.adapters.sqlite.part_copy import copy_part
+from leasehold.catalog.part import PartWish
+from leasehold.model.errors import ConfigurationError
+from leasehold.model.records.log import LogPosition
 from leasehold.settings.private_files import make_private_file
 from leasehold.settings.setting import name as name_of
 
@@ -53,6 +58,10 @@ SAID_HEADERS: Final = (LAYOUT_HEADER, BYTES_HEADER, CHECKSUM_HEADER)
 POSITION_HEADER: Final = "X-Snapshot-Position"
 NODE_HEADER: Final = "X-Snapshot-Node"
 """Who asks, for people and for the log that is kept for it: no part of the proof."""
+PART_HEADER: Final = "X-Snapshot-Part"
+"""What of the store is asked for (`PartWish.to_json`, as base64), by who wants no more; a node of
+an earlier release gives all. No part of the proof: who asks looks at what the copy says it is."""
+PART_BYTES_MAX: Final = 48 * 1024
 BLOCK_BYTES: Final = 1 << 18
 DIGEST_BYTES: Final = 32
 COPIES_AT_ONCE_MAX: Final = 2
@@ -86,6 +95,11 @@ def copy_store(source: Path, target: Path) -> StoreCopy:
     reader = connect(source, cache_mb=CACHE_MB, read_only=True)
     try:
         make_private_file(target)
+        if not read_part(reader).is_whole:
+            raise ConfigurationError(
+                f"{source} is a partial replica's store: no copy of it is made, take one of a node"
+                " that holds everything"
+            )
         copy = apsw.Connection(str(target))
         try:
             # All pages in one step are one read snapshot; in several steps a commit in between
@@ -98,6 +112,23 @@ def copy_store(source: Path, target: Path) -> StoreCopy:
             copy.close()
     finally:
         reader.close()
+    return _copied(target, position)
+
+
+def copy_some(source: Path, target: Path, wish: PartWish) -> StoreCopy:
+    """Copy what is wished for of the store `source` at one commit to the new file `target`, while
+    it is written to. Raises what `copy_part` raises."""
+    make_private_file(target)
+    copy_part(source, target, wish)
+    reader = connect(target, cache_mb=CACHE_MB, read_only=True)
+    try:
+        position = read_position(reader)
+    finally:
+        reader.close()
+    return _copied(target, position)
+
+
+def _copied(target: Path, position: LogPosition) -> StoreCopy:
     return StoreCopy(
         target,
         target.stat().st_size,
@@ -295,13 +326,33 @@ def _handler(
             except ValueError:
                 return ""
 
+        def _wish(self) -> PartWish:
+            """Return what of the store the caller wants. Raises ConfigurationError."""
+            said = self._header(PART_HEADER)
+            if not said:
+                return PartWish()
+            try:
+                if len(said) > PART_BYTES_MAX:
+                    raise ValueError(f"more than {PART_BYTES_MAX} bytes")
+                return PartWish.from_json(b64decode(said, validate=True).decode())
+            except ValueError as error:  # of base64, UTF-8 and JSON, too
+                raise ConfigurationError(f"{PART_HEADER} can't be read: {error}") from error
+
         def _header(self, name: str) -> str:
             return str(self.headers.get(name, ""))
 
         def _serve(self) -> None:
             with tempfile.TemporaryDirectory(prefix=_prefix(path), dir=path.parent) as folder:
                 try:
-                    copy = copy_store(path, Path(folder) / "copy")
+                    wish = self._wish()
+                    target = Path(folder) / "copy"
+                    if wish.is_everything:
+                        copy = copy_store(path, target)
+                    else:
+                        copy = copy_some(path, target, wish)
+                except ConfigurationError as error:
+                    self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, error.message)
+                    return
                 except Exception as error:  # noqa: BLE001 - told to whoever asked
                     self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"no copy: {error}")
                     return

@@ -20,6 +20,7 @@ from leasehold.adapters.sqlite.row_history import last_write, lsn_at, table_kept
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.history import check_kept, tables_at
+from leasehold.catalog.part import KeyRange, Part, scanned
 from leasehold.catalog.states import READABLE
 from leasehold.model.closing import Closing
 from leasehold.model.ids import genid
@@ -60,6 +61,11 @@ class SqlitePast(Closing):
         return self._snapshot
 
     @property
+    def part(self) -> Part:
+        """What is in the store."""
+        return self._snapshot.part
+
+    @property
     def access(self) -> Access:
         """Return who may do what now: who may read is not asked of the past."""
         return self._snapshot.access
@@ -81,8 +87,11 @@ class SqlitePast(Closing):
         return self._snapshot.min_version(table_id)
 
     def newest(self, table: str) -> Descriptor:
-        """The version that was current then. Raises what `History.table_at` raises."""
-        return self._snapshot.descriptor_at(table, self.lsn)
+        """The version that was current then. Raises what `History.table_at` raises, and NotHeldHere
+        as the snapshot does."""
+        found = self._snapshot.descriptor_at(table, self.lsn)
+        self._snapshot.part.check_table(found)
+        return found
 
     def descriptor_at(self, table: str, lsn: int) -> Descriptor:
         return self._snapshot.descriptor_at(table, lsn)
@@ -126,6 +135,7 @@ class SqlitePast(Closing):
     ) -> Iterator[tuple[Key, Row]]:
         """Yield (key, row) of a key range as of that LSN, as the port says. Raises SnapshotTooOld
         as `get` does."""
+        self._snapshot.part.check_range(descriptor, scanned(low, high))
         plan = self._checked_plan(descriptor)
         names = ", ".join(plan.all_names)
         where = range_of(plan.key_names, low, high)
@@ -144,6 +154,7 @@ class SqlitePast(Closing):
     ) -> Iterator[tuple[Key, Row]]:
         """Yield rows by an index of then: by entries of what has not changed since, and else by the
         entries that the old images had."""
+        self._snapshot.part.check_range(descriptor, KeyRange())
         index = next(i for i in descriptor.indexes if i.element_id == index_id)
         assert index.state in READABLE, f"index {index.name!r} was not public then"
         plan, entries = self._checked_plan(descriptor), EntriesPlan(descriptor, index)

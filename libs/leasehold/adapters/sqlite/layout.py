@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import apsw
+import msgpack
 
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.part import WHOLE, Part, part_from_wire
 from leasehold.catalog.physical_names import (
     column_name,
     entries_name,
@@ -37,6 +39,8 @@ ACCESS_LAYOUT: Final = 2
 LEVEL_LAYOUT: Final = 3
 """From here on the database of a file has a feature level, up to which programs have to read what
 is written: one that knows of none must not go on in its log."""
+PARTIAL_LAYOUT: Final = 100
+"""Of a partial replica's store: a program that knows no parts must not take it for a whole one."""
 BUSY_TIMEOUT_MS: Final = 5_000
 STATEMENTS_CACHED_MAX: Final = 1_000
 WAL_BYTES_KEPT_MAX: Final = 96 << 20
@@ -116,6 +120,29 @@ def count_change(connection: apsw.Connection, table_id: int) -> None:
     connection.execute(_CHANGED)
     connection.execute(_NOTE_CHANGE, (table_id,))
     connection.execute(_FORGET_CHANGES, (CHANGES_KEPT,))
+
+
+# What a partial replica's store holds, by MessagePack; others have no such table.
+PART: Final = """
+CREATE TABLE IF NOT EXISTS part (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL)
+"""
+
+
+def read_part(connection: apsw.Connection) -> Part:
+    """Return what the store holds."""
+    if not physical_columns(connection, "part"):
+        return WHOLE
+    body = connection.execute("SELECT body FROM part").get
+    return part_from_wire(msgpack.unpackb(body, use_list=True))
+
+
+def write_part(connection: apsw.Connection, part: Part) -> None:
+    """Keep what the store holds, which is not everything."""
+    assert not part.is_whole, "of a whole store nothing is kept"
+    connection.execute(PART)
+    packed = msgpack.packb(part.to_wire())
+    connection.execute("INSERT OR REPLACE INTO part VALUES (1, ?)", (packed,))
+    connection.execute(f"PRAGMA user_version = {PARTIAL_LAYOUT}")
 
 
 ASIDE: Final = "aside"
@@ -304,7 +331,7 @@ def check_layout(connection: apsw.Connection, path: Path) -> None:
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
     if tables and application != APPLICATION_ID:
         raise ConfigurationError(f"{path} is an SQLite file but not a store of this project")
-    if version > LAYOUT_VERSION:
+    if version > LAYOUT_VERSION and version != PARTIAL_LAYOUT:
         raise ConfigurationError(
             f"{path} has layout {version}, this program knows {LAYOUT_VERSION} at most:"
             " start a newer program, or move the file away and let the node take a snapshot"

@@ -14,6 +14,7 @@ import apsw
 
 from leasehold.adapters.os.temp_room import Growth
 from leasehold.adapters.sqlite.explain import explain_statement
+from leasehold.adapters.sqlite.part_check import check_read
 from leasehold.adapters.sqlite.snapshot import STEPS_BETWEEN_LOOKS
 from leasehold.adapters.sqlite.statement_functions import (
     begin,
@@ -97,6 +98,7 @@ def run(
 
     Raises here, or while rows are fetched: what functions raise, QueryCanceled, RequestTooLarge.
     """
+    check_read(connection, prepared, parameters)
     if prepared.explain:
         return Rows(connection, "", (), ready=explain_statement(connection, prepared, parameters))
     assert prepared.write is None, "its rows are found and written by Writing"

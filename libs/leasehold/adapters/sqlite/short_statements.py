@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import apsw
 
 from leasehold.adapters.sqlite.explain import query_plan
+from leasehold.adapters.sqlite.part_check import check_read
 from leasehold.adapters.sqlite.query import FIRST_ROWS, take_rows, translate_error
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.statement_functions import install
@@ -64,6 +65,7 @@ def brief_rows(
     """Return all rows of a brief query that `needs_nothing`, or None: they are more, or it took
     longer than such a query does, or it fails behind some of them. Raises what functions raise."""
     emitted, reader = prepared.emitted, snapshot.reader
+    check_read(reader.connection, prepared, parameters)
     if id(emitted) not in reader.installed:
         install(reader.connection, emitted)
         reader.knows(emitted)

@@ -15,6 +15,7 @@ from leasehold.adapters.sqlite.as_of import SqlitePast, match_of, range_of
 from leasehold.adapters.sqlite.catalog import read_catalog, read_position
 from leasehold.adapters.sqlite.history import collected_elements, history_floor
 from leasehold.adapters.sqlite.layout import connect
+from leasehold.adapters.sqlite.part_check import give_part
 from leasehold.adapters.sqlite.plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite.read_catalog import CatalogReader, ReadCatalog
 from leasehold.adapters.sqlite.row_history import kept_from, lsn_at
@@ -22,6 +23,7 @@ from leasehold.adapters.sqlite.statement_memory import StatementMemory, give_mem
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.history import History, check_kept
+from leasehold.catalog.part import WHOLE, KeyRange, scanned
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.errors import LeaseholdError, UnknownTable
 from leasehold.model.keys import Key
@@ -96,6 +98,8 @@ class Readers:
         self._path = path
         self._cache_mb = cache_mb
         self.memory = memory
+        self.part = WHOLE
+        """What is in the store; it only grows."""
         self._idle: deque[Reader] = deque()
         self._closed = False
         self._catalogs = CatalogReader()
@@ -115,7 +119,9 @@ class Readers:
             return self._make()
 
     def _make(self) -> Reader:
-        return Reader(self._path, self._cache_mb, self.memory)
+        reader = Reader(self._path, self._cache_mb, self.memory)
+        give_part(reader.connection, self.part)
+        return reader
 
     def row_at_once(
         self, table: str, key_of: Callable[[Descriptor], Key]
@@ -128,10 +134,11 @@ class Readers:
         """
         catalog = self._catalogs.newest
         descriptor = None if catalog is None else catalog.newest.get(table)
-        if catalog is None or descriptor is None:
+        if catalog is None or descriptor is None or not self.part.holds(descriptor.table_id):
             return None
         try:
             key = key_of(descriptor)
+            self.part.check_key(descriptor, key)
         except LeaseholdError:
             return None
         reader = self._take()
@@ -174,10 +181,11 @@ class SqliteSnapshot:
     it has not ended, and the one that tells the position is kept waiting at its only row.
     """
 
-    __slots__ = ("_count", "_execute", "_holding", "_reader", "_readers", "_scans", "lsn")
+    __slots__ = ("_count", "_execute", "_holding", "_reader", "_readers", "_scans", "lsn", "part")
 
     def __init__(self, readers: Readers, reader: Reader, *, brief: bool = False) -> None:
         self._readers = readers
+        self.part = readers.part
         self._reader: Reader | None = reader
         self._execute = reader.execute
         self._scans: list[apsw.Cursor] = []
@@ -228,7 +236,14 @@ class SqliteSnapshot:
         return self.catalog.min_versions.get(table_id, 1)
 
     def newest(self, table: str) -> Descriptor:
-        """The newest descriptor of a name. Raises UnknownTable."""
+        """The newest descriptor of a name. Raises UnknownTable; NotHeldHere for a table whose rows
+        are not in this store."""
+        found = self.described(table)
+        self.part.check_table(found)
+        return found
+
+    def described(self, table: str) -> Descriptor:
+        """The same of any table, whose rows need not be here."""
         found = self.catalog.newest.get(table)
         if found is None:
             raise UnknownTable(f"table {table!r} does not exist", table=table)
@@ -278,6 +293,7 @@ class SqliteSnapshot:
         return self.reader.plan(descriptor)
 
     def get(self, descriptor: Descriptor, key: Key) -> Row | None:
+        self.part.check_key(descriptor, key)
         plan = self.plan(descriptor)
         found = self._execute(plan.get, key).fetchall()
         return plan.row(found[0]) if found else None
@@ -286,6 +302,7 @@ class SqliteSnapshot:
         self, descriptor: Descriptor, low: Key | None, high: Key | None, *, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
         """Rows with low <= key < high, in key order; prefixes compare by the columns they have."""
+        self.part.check_range(descriptor, scanned(low, high))
         plan = self.plan(descriptor)
         where = range_of(plan.key_names, low, high)
         text = (
@@ -298,6 +315,7 @@ class SqliteSnapshot:
         self, descriptor: Descriptor, index_id: int, values: Key, *, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
         """Rows whose index columns start with `values` (None finds NULLs), in index order."""
+        self.part.check_range(descriptor, KeyRange())
         index = next(i for i in descriptor.indexes if i.element_id == index_id)
         assert index.state in READABLE, f"index {index.name!r} is not public in this version"
         plan, entries = self.plan(descriptor), EntriesPlan(descriptor, index)

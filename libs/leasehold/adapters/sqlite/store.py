@@ -35,9 +35,11 @@ from leasehold.adapters.sqlite.layout import (
     make_physical,
     make_writer,
     physical_columns,
+    read_part,
     set_aside,
     set_entries_aside,
     table_name,
+    write_part,
 )
 from leasehold.adapters.sqlite.outcomes import Outcomes
 from leasehold.adapters.sqlite.plan import WritePlan, entry_key
@@ -56,6 +58,7 @@ from leasehold.adapters.sqlite.store_measures import StoreMeasures
 from leasehold.adapters.sqlite.written_since import gone_from, written_in
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.catalog.part import Part
 from leasehold.catalog.physical_names import column_name
 from leasehold.model.budget import Budget, RangeLooks
 from leasehold.model.errors import ConfigurationError, Refused, StoreCorrupted
@@ -113,6 +116,8 @@ class SqliteStore:
             make_writer(self._connection, synchronous)
             make_history(self._connection)
             self._connection.execute(WAITING)
+            self.part = read_part(self._connection)
+            """What of the database is in here: a record's rows of other tables pass it by."""
             self.memory = memory or statement_memory(self.path.parent / TEMP_FOLDER)
             use_temp_folder(self._connection, self.memory.temp.folder)
             self._checkpoints = Checkpoints(self._connection, self.path)
@@ -134,6 +139,7 @@ class SqliteStore:
         self._look_aside = False  # it has set something aside
         self._look_again = False  # more of what is dead may go now
         self._readers = Readers(self.path, cache_mb=min(cache_mb, CACHE_MB), memory=self.memory)
+        self._readers.part = self.part
         self._users = Users()
         self._checker = Checker(self._readers, self._users)
         self._removal = Removal(self._connection, self._tables, self._past.lose)
@@ -245,6 +251,11 @@ class SqliteStore:
 
     def catalog(self) -> StoredCatalog:
         return self._tables.catalog()
+
+    def put_part(self, part: Part) -> None:
+        assert self._open, "no transaction is open"
+        write_part(self._connection, part)
+        self.part = self._readers.part = part
 
     def prepare(self, descriptor: Descriptor) -> None:
         self._touch(descriptor.table_id)

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
+from leasehold.adapters.sqlite.part_check import check_read
 from leasehold.adapters.sqlite.query import (
     NO_LIMITS,
     ROW_BYTES,
@@ -130,6 +131,7 @@ class Writing:
 
     def _run_once(self) -> None:
         kind = self._write.bound.kind
+        check_read(self._connection, self._prepared, self._parameters)
         with closing(self._found(self._prepared.emitted, self._parameters)) as found:
             for row in found:
                 if kind == "INSERT":

@@ -143,7 +143,8 @@ function nodes(state) {
   const tones = { coherent: "good", follows: "plain", incoherent: "warn", silent: "bad" };
   return table("nodes", ["node", "role", "coherency", ">since", ">lag", ">LSN", ">last heard"],
     state.nodes.map((node) => [
-      node.node, node.role,
+      make("div", {}, node.node, node.holds ? make("span", { class: "soft" }, ` holds only ${node.holds}`) : null),
+      node.role,
       pill(node.coherency, tones[node.coherency]),
       span(node.for_ms),
       node.lag_records ? `${plural(node.lag_records, "record")}` : "–",

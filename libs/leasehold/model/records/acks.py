@@ -137,6 +137,25 @@ class MergeReport(NamedTuple):
     tables: tuple[TableMerged, ...] = ()
 
 
+class PartReport(NamedTuple):
+    """What this incarnation of a partial replica holds: (table id, its name, which rows, "" = all).
+    The master waits for it where that is written, and for nobody else's sake (C1). Of a process
+    that has said nothing it takes that it holds everything, as a master of an earlier release does
+    of everybody. It is sent with each term's first ask for a lease, and every few seconds."""
+
+    node: str
+    incarnation: bytes
+    tables: tuple[tuple[int, str, str], ...]
+    sent_us: int
+
+
 Acknowledgement: TypeAlias = (
-    Ack | LeaseAck | HoldingReport | CheckReport | AccessReport | MergeReport | NodeReport
+    Ack
+    | LeaseAck
+    | HoldingReport
+    | CheckReport
+    | AccessReport
+    | MergeReport
+    | NodeReport
+    | PartReport
 )

@@ -234,6 +234,8 @@ class Wanted(Exception):
 
 def last_value(snapshot: StoreSnapshot, sequence: Descriptor) -> int | None:
     """Return the number that a sequence has given last, to whomever; None: it has given none."""
+    if not snapshot.part.holds(sequence.table_id):
+        return None  # of one that others draw from it is not known here
     row = None if sequence.provisional else snapshot.get(sequence, ROW_KEY)
     if row is None:
         return None

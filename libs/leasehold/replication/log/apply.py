@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, Status
+from leasehold.catalog.part import Part
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.log import (
     AccessWrite,
@@ -51,14 +52,18 @@ class BackfillWriter(Protocol):
 
 def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
     """Apply rows and fills of one commit, each under the version it was made under (T0)."""
+    part: Part = store.part
     for write in commit.catalog:
-        if isinstance(write, TableTruncated):
+        if isinstance(write, TableTruncated) and part.stores(write.table_id):
             store.truncate(write.table_id, lsn)
-    for position, change in enumerate(commit.changes):
+    seen = enumerate(commit.changes) if part.is_whole else part.seen(commit)
+    for position, change in seen:
         descriptor = catalog.version(change.table_id, change.version)
         store.change(descriptor, change, lsn, position, None)
     for backfill in commit.backfills:
-        apply_backfill(backfill, lsn, catalog, store)
+        held = backfill if part.is_whole else part.backfill(backfill)
+        if held is not None:
+            apply_backfill(held, lsn, catalog, store)
 
 
 def apply_backfill(backfill: Backfill, lsn: int, catalog: Catalog, store: BackfillWriter) -> None:
@@ -88,7 +93,12 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
     match write:
         case DescriptorWrite(table_id=table_id, version=version):
             descriptor = catalog.version(table_id, version)
-            store.prepare(descriptor)
+            part: Part = store.part
+            held = part.followed_by(descriptor)
+            if held is not part:
+                store.put_part(held)
+            if held.stores(table_id):
+                store.prepare(descriptor)
             store.put_descriptor(table_id, version, descriptor.to_wire())
             if descriptor.former:  # see Catalog.apply
                 for each in catalog.access.writes_of(table_id):
@@ -120,6 +130,8 @@ def _end_ranges(before: Job, lsn: int, catalog: Catalog, store: StoreWriter) -> 
     whoever looks there sees every entry and pair; of one that turns back no entry is left, however
     many each node has merged. Pairs of a column stay as far as each node was, and nobody reads or
     compares them; they go with the column."""
+    if not store.part.stores(before.table_id):
+        return
     job = catalog.jobs[before.job_id]
     if not job.by_range or job.run != before.run:
         complete = job.status in (Status.RUNNING, Status.PAUSED)
@@ -139,15 +151,17 @@ def apply_record(
     behind it. The caller commits with that position. Return whether the catalog has changed."""
     lsn = record.first_lsn
     changed = False
+    # Whoever asks again asks a master, and a partial replica is never one.
+    remembers: bool = store.part.is_whole
     for commit in record.commits:
         if commit.catalog:
             # Its own tables first: rows of the same commit may be in them.
             changed |= apply_catalog(commit, lsn, catalog, store)
         apply_rows(commit, lsn, catalog, store)
-        if commit.request_id:
+        if commit.request_id and remembers:
             store.put_outcome(commit.request_id, outcome_of_commit(commit, lsn))
         lsn += 1
-    for refusal in record.refusals:
+    for refusal in record.refusals if remembers else ():
         if refusal.request_id:
             outcome = outcome_of_refusal(refusal)
             # (Of an older master all are forgotten alike.)

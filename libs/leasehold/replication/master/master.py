@@ -21,6 +21,7 @@ from leasehold.model.records.acks import (
     CheckReport,
     LeaseAck,
     MergeReport,
+    PartReport,
 )
 from leasehold.model.records.log import Commit, Decisions, JobWrite, LogPosition
 from leasehold.model.records.requests import Queue
@@ -37,6 +38,7 @@ from leasehold.replication.effects import (
     EndRequests,
     Wake,
 )
+from leasehold.replication.log.about import EVERYTHING, about
 from leasehold.replication.log.apply import apply_catalog, keep_past
 from leasehold.replication.log.clock import LogClock, Reading
 from leasehold.replication.log.truncation import COPY_ROLE
@@ -120,6 +122,7 @@ class Master:
         changes.check_room = self._disk.check_statements
         self._merges = MergeReports(name, self.watch, changes.features, store, position.offset)
         changes.coordinator.follow_ranges(self._merges)
+        changes.coordinator.follow_holders(self.watch.holders)
         self.attempts = Attempts(position, spared)
         self._log_clock = LogClock(position, store, now, settings.outcomes)
         self._limits = CommitLimits(settings.batch, codec)
@@ -202,6 +205,9 @@ class Master:
             return self.changes.reported(record, now)
         if isinstance(record, MergeReport):
             self._merges.take(record)
+            return []
+        if isinstance(record, PartReport):
+            self.watch.take_part(record, self._log_end, now.mono_ns)
             return []
         # Other reports are for those who look on; the ledger alone decides who is in the way.
         # ⚠ Whatever else can be read stops no master, for each of them would come to it.
@@ -477,7 +483,10 @@ class Master:
         settings = self._settings
         keep_past(record, after, catalog, store, settings.outcomes, settings.history)
         store.commit(after)
-        self.watch.read_back(offset, now.mono_ns)
+        written = EVERYTHING
+        if self.watch.asks_what_is_written:
+            written = about(record, catalog)
+        self.watch.read_back(offset, now.mono_ns, written)
         self._pace.read_back(offset)
         self._merges.read_back(record, offset)
         answers = answers_of(record, offset, draft.repeats, draft.requesters)

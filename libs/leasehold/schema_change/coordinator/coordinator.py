@@ -61,7 +61,12 @@ from leasehold.schema_change.coordinator.effects import (
 from leasehold.schema_change.coordinator.job_state import JobMemory, find_place
 from leasehold.schema_change.coordinator.ledger import LedgerSide, LedgerSideSettings, Wanted
 from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk, WalkSettings
-from leasehold.schema_change.coordinator.step_work import RangeProgress, StepWork, WorkSettings
+from leasehold.schema_change.coordinator.step_work import (
+    RangeProgress,
+    StepWork,
+    TableHolders,
+    WorkSettings,
+)
 from leasehold.schema_change.job.control import control
 from leasehold.schema_change.job.next_versions import find_moving, next_descriptors
 from leasehold.schema_change.job.transitions import (
@@ -133,6 +138,10 @@ class Coordinator:
     def follow_ranges(self, ranges: RangeProgress) -> None:
         """Fill by range from here on, where `ranges` says that all nodes know that."""
         self._step_work.ranges = ranges
+
+    def follow_holders(self, holders: TableHolders) -> None:
+        """Ask from here on those nodes alone about a table that `holders` says have all of it."""
+        self._step_work.holders = holders
 
     # ------------------------------------------------------------ for people
 

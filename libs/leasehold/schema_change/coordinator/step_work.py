@@ -6,7 +6,7 @@ it. What a step waits for before, leases of older versions, is the coordinator's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple, Protocol
 
 from leasehold.catalog.catalog import Catalog
@@ -36,6 +36,9 @@ from leasehold.schema_change.job.transitions import (
     record_verified,
     turn_back,
 )
+
+TableHolders = Callable[[int, Iterable[str]], frozenset[str]]
+"""Which of these nodes hold all of the table `id`: a partial replica is asked about no other."""
 
 
 class WorkSettings(NamedTuple):
@@ -100,6 +103,7 @@ class StepWork:
     ) -> None:
         self.coherent: frozenset[str] | None = None
         self.ranges: RangeProgress = NoRanges()
+        self.holders: TableHolders = lambda _, nodes: frozenset(nodes)
         self._node = node
         self._catalog = catalog
         self._walk = walk
@@ -167,7 +171,8 @@ class StepWork:
                 # ⚠ Of a master's first moments: who serves has ranges left, as far as it knows.
                 memory.waiting = "the coherent nodes to be known"
                 return None
-            if merging := self.ranges.still_merging(self.coherent):
+            asked = self._holders_of(job, self.coherent)
+            if merging := self.ranges.still_merging(asked):
                 memory.waiting = f"{', '.join(merging)} to merge what was read"
                 return None
         first, ranged = self._walk.find_first(job), self.find_ranged(job, now)
@@ -191,7 +196,7 @@ class StepWork:
         if asked is None:
             # Asked for by an earlier master, or before a pause: reports may have passed us by.
             return self._ask(job, memory, self._walk.find_resumed(job), now)
-        nodes = self._find_wanted(asked.nodes & self.coherent)
+        nodes = self._find_wanted(self._holders_of(job, asked.nodes & self.coherent))
         verdict = judge(job, asked.lsn, self._walk.reports(job), nodes)
         memory.waiting = verdict.words
         if verdict.judgement is Judgement.CLEAN:
@@ -209,6 +214,13 @@ class StepWork:
         """Return the nodes whose word is needed: each serves its own rows, of which nobody else can
         tell, and the master decides by his."""
         return coherent | {self._node}
+
+    def _holders_of(self, job: Job, nodes: frozenset[str]) -> frozenset[str]:
+        """Return those of the nodes that have all that the job's elements can rest on: of a foreign
+        key that is two tables."""
+        for table_id in (*job.tables, *job.needs):
+            nodes = self.holders(table_id, nodes)
+        return nodes
 
     def _next_slice(
         self,

@@ -49,9 +49,7 @@ def with_columns_of_index(
     return replace(key, columns=columns, name=key.name or index.name)
 
 
-def find_fitting(
-    table: Descriptor, name: str, position: int, taken: Collection[str]
-) -> Index:
+def find_fitting(table: Descriptor, name: str, position: int, taken: Collection[str]) -> Index:
     """Return the index of a table that a constraint may be made of. Raises UnknownObject (42704),
     IndexNotFit (55000), WrongObject (42809), FeatureNotSupported."""
     index = table.index(name)

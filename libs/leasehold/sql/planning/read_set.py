@@ -49,7 +49,7 @@ from leasehold.sql.planning.indexes import (
     strip_plain,
 )
 from leasehold.sql.planning.outer_joins import Seat, has_outer_join, join_inputs_of
-from leasehold.sql.planning.reads import LISTED_MAX, Lookup, Place, Reads, Scales
+from leasehold.sql.planning.reads import LISTED_MAX, KeyPlace, Lookup, Place, Reads, Scales
 from leasehold.values.types import Type
 
 LOOKED_UP_MAX: Final = 1_000
@@ -61,18 +61,28 @@ def reads_of(*queries: BoundQuery, parameters: int) -> Reads:
     `parameters` hold a row that it writes (of RETURNING, of DO UPDATE): what is found by one is
     read whole."""
     found: dict[int, _Found] = {}
+    by_key: dict[int, KeyPlace] = {}
     for query in queries:
-        _go_through(query, None, (), found)
+        _go_through(query, None, (), found, by_key)
     for relation, each in found.items():
         if any(slot.number > parameters for slot in _slots(each)):
             table_id = each.table_id if isinstance(each, Lookup) else each[0].table_id
             found[relation] = (Place(table_id, 0, ()),)
     ranges = [p for f in found.values() if not isinstance(f, Lookup) for p in f]
     lookups = tuple(f for f in found.values() if isinstance(f, Lookup))
-    return Reads(tuple(dict.fromkeys(ranges)), lookups)
+    keyed = tuple(
+        KeyPlace(place.table_id) if any(s.number > parameters for s in _slots_of(place)) else place
+        for place in by_key.values()
+    )
+    return Reads(tuple(dict.fromkeys(ranges)), lookups, tuple(dict.fromkeys(keyed)))
 
 
 _Found: TypeAlias = tuple[Place, ...] | Lookup
+
+
+def _slots_of(place: KeyPlace) -> Iterator[Slot]:
+    for part in place.parts():
+        yield from (node for node in walk(part) if isinstance(node, Slot))
 
 
 def _slots(found: _Found) -> Iterator[Slot]:
@@ -85,36 +95,43 @@ def _slots(found: _Found) -> Iterator[Slot]:
 
 
 def _go_through(
-    node: Any, around: _Select | None, wanted: tuple[Bound, ...], found: dict[int, _Found]
+    node: Any,
+    around: _Select | None,
+    wanted: tuple[Bound, ...],
+    found: dict[int, _Found],
+    by_key: dict[int, KeyPlace],
 ) -> None:
-    """Add to `found` what a node reads. `around` is the SELECT whose rows it is computed for; of
-    its own rows only those are asked for that meet `wanted`."""
+    """Add to `found` what a node reads, and to `by_key` what its conditions say of primary keys.
+    `around` is the SELECT whose rows it is computed for; of its own rows only those are asked for
+    that meet `wanted`."""
     if isinstance(node, TableSource):
         found.setdefault(node.relation, (Place(node.descriptor.table_id, 0, ()),))
+        by_key.setdefault(node.relation, KeyPlace(node.descriptor.table_id))
     if not isinstance(node, BoundQuery) or not isinstance(node.body, BoundSelect):
         for child in children(node):
-            _go_through(child, around, (), found)
+            _go_through(child, around, (), found, by_key)
         return
     body, source = node.body, node.body.source
     here = around
     if source is not None:
         here = _Select(source, (*conjuncts(body.where), *wanted), around)
         found |= here.found()
+        by_key |= here.by_key
         # A query in the condition of an outer join is computed for rows that count otherwise, too.
-        _go_through(source, None if has_outer_join(source) else here, (), found)
+        _go_through(source, None if has_outer_join(source) else here, (), found, by_key)
     for part in (node.limit, node.offset, *node.ctes):
         if part is not None:
-            _go_through(part, around, (), found)
+            _go_through(part, around, (), found, by_key)
     for part in conjuncts(body.where):
         asked = _asked_of(part)
         if asked is None:
-            _go_through(part, here, (), found)
+            _go_through(part, here, (), found, by_key)
         else:
-            _go_through(part.query, here, asked, found)  # type: ignore[union-attr]
+            _go_through(part.query, here, asked, found, by_key)  # type: ignore[union-attr]
     more = (*body.outputs, *body.group, body.having, *(body.distinct or ()), *node.order)
     for each in more:
         if each is not None:
-            _go_through(each, here, (), found)
+            _go_through(each, here, (), found, by_key)
 
 
 def _asked_of(condition: Bound) -> tuple[Bound, ...] | None:
@@ -161,6 +178,7 @@ class _Select:
         self.holds: tuple[Bound, ...] = (*(() if around is None else around.holds), *seats.holds)
         self._around = () if around is None else around.holds
         self._sought: dict[int, SoughtParts] = {}  # by the identity of the conditions of seats
+        self.by_key: dict[int, KeyPlace] = {}
         # Of each table that is found, here or around: its relation, and those it is found by.
         self.tables: dict[int, frozenset[int]] = {} if around is None else dict(around.tables)
 
@@ -169,6 +187,7 @@ class _Select:
         found: dict[int, _Found] = {}
         for seat in self._own:
             ranges = _by_constants(seat.source, self._sought_of(seat))
+            self.by_key[seat.source.relation] = _key_place(seat.source, self._sought_of(seat))
             if ranges is not None:
                 found[seat.source.relation] = ranges
                 self.tables[seat.source.relation] = frozenset({seat.source.relation})
@@ -274,6 +293,24 @@ def _by_constants(source: TableSource, told: list[Sought]) -> tuple[Place, ...] 
         else:
             index_range = replace(index_range, high=said.values[0])
     return (index_range,)
+
+
+def _key_place(source: TableSource, told: list[Sought]) -> KeyPlace:
+    """Return what constants among what is `told` of a table say of the first column of its primary
+    key, whatever it is found by."""
+    table_id, key = source.descriptor.table_id, _key(source)[:1]
+    _, equal, last = find_prefix(list(key), list(filter(_says, told)))
+    if equal:
+        return KeyPlace(table_id, equal)
+    place = KeyPlace(table_id)
+    for said in last:
+        if said.sign == "in":
+            return KeyPlace(table_id, said.values)
+        if said.sign in (">", ">="):
+            place = replace(place, low=(said.values[0], said.sign == ">="))
+        elif said.sign in ("<", "<="):
+            place = replace(place, high=(said.values[0], said.sign == "<="))
+    return place
 
 
 def _by_index(table_id: int, access: Access) -> tuple[Place, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.part import KeyRange, next_value
 from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
 from leasehold.sql.binding.bound_tree import (
@@ -84,6 +85,44 @@ class Place:
                 yield Read(self.table_id, self.index_id, before + last)
 
 
+@dataclass(frozen=True, slots=True)
+class KeyPlace:
+    """What conditions say of the first column of a table's primary key: that it is one of `values`,
+    or lies between bounds, each with whether it belongs there itself. Nothing: the whole table."""
+
+    table_id: int
+    values: tuple[Bound, ...] = ()
+    low: tuple[Bound, bool] | None = None
+    high: tuple[Bound, bool] | None = None
+
+    def parts(self) -> Iterator[Bound]:
+        """Yield the expressions in it."""
+        yield from self.values
+        yield from (bound[0] for bound in (self.low, self.high) if bound is not None)
+
+    def ranges(self, parameters: Sequence[Any]) -> Iterator[KeyRange]:
+        """Yield the ranges in which all rows are that it is about; a NULL is in none. Raises what
+        its expressions raise."""
+        for part in self.values:
+            value = _computed(part, parameters)
+            if value is not None:
+                yield KeyRange(value, next_value(value))
+        if self.values:
+            return
+        low, high = None, None
+        if self.low is not None:
+            low = _computed(self.low[0], parameters)
+            if low is None:
+                return  # nothing compares with NULL
+            low = low if self.low[1] else next_value(low)
+        if self.high is not None:
+            high = _computed(self.high[0], parameters)
+            if high is None:
+                return
+            high = next_value(high) if self.high[1] else high
+        yield KeyRange(low, high)
+
+
 def as_stored(key: Key, scales: Scales) -> Key:
     """Values as they are compared → as the store has them."""
     return tuple(
@@ -119,8 +158,12 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
+    """`keyed` says of each mention of a table where in its primary key the rows are that count, by
+    whatever they are found; for who has not all of them."""
+
     places: tuple[Place, ...]
     lookups: tuple[Lookup, ...] = ()
+    keyed: tuple[KeyPlace, ...] = ()
 
     def of(self, parameters: Sequence[Any]) -> frozenset[Read]:
         """Return what is read with the statement's parameters, storage values; without what is

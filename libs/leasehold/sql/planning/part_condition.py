@@ -1,0 +1,104 @@
+"""The condition by which a partial replica has some rows of a table: read as SQL, kept as a range
+of its primary key.
+
+It must say exactly one range: then whether a row is in it follows from the row's key alone, on the
+replica and in the log, and whether a statement needs others from the statement's text.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.part import KeyRange, next_value
+from leasehold.model.errors import ConfigurationError, Refused, UnknownTable
+from leasehold.sql.binding.bound_tree import Value
+from leasehold.sql.binding.expressions import Expressions
+from leasehold.sql.binding.from_clause import table_fields
+from leasehold.sql.binding.queries import Binder
+from leasehold.sql.binding.scope import Names, Scope
+from leasehold.sql.binding.walk import conjuncts
+from leasehold.sql.planning.indexes import Sought, SoughtParts
+from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX, read_expression
+from leasehold.values.time_zone import UTC
+
+RANGED: Final = frozenset({"smallint", "integer", "bigint", "text", "varchar", "uuid", "date"})
+"""Types whose values stand in a key as they are compared."""
+_LOWER: Final = (">", ">=")
+_RELATION: Final = 1
+
+
+def read_key_range(descriptor: Descriptor, text: str) -> KeyRange:
+    """Return the range of keys that a condition says. Raises ConfigurationError for one that says
+    anything else, with the table's name and what can be said."""
+    column = descriptor.key_columns[0]
+    may_say = (
+        f"say it as comparisons of {column.name!r}, the first column of its primary key, with"
+        f" constants, joined by AND ({column.name} = …, or {column.name} >= … AND {column.name}"
+        " < …)"
+    )
+    if column.type.name not in RANGED:
+        raise ConfigurationError(
+            f"table {descriptor.name!r} can be held whole only: the first column of its primary"
+            f" key, {column.name!r}, is {column.type.name}, of which there are no ranges here"
+        )
+    try:
+        made = _bound(descriptor, text)
+    except Refused as error:
+        raise ConfigurationError(
+            f"the condition for table {descriptor.name!r}, {text!r:.200}, can't be read:"
+            f" {error.message}; {may_say}"
+        ) from error
+    parts = conjuncts(made)
+    told = SoughtParts(parts).of(_RELATION)
+    key = list(table_fields(descriptor, _RELATION))
+    field = next(bound for name, bound in key if name == column.name)
+    if len(told) != len(parts) or not all(_is_plain(each, field) for each in told):
+        raise ConfigurationError(
+            f"the condition for table {descriptor.name!r}, {text!r:.200}, is no range of its"
+            f" primary key; {may_say}"
+        )
+    found = KeyRange()
+    for each in told:
+        found = _narrowed(found, each)
+    if found.low is not None and found.high is not None and not found.low < found.high:
+        raise ConfigurationError(
+            f"the condition for table {descriptor.name!r}, {text!r:.200}, is true of no row"
+        )
+    return found
+
+
+def _bound(descriptor: Descriptor, text: str) -> Any:
+    def lookup(name: str) -> Descriptor:
+        raise UnknownTable(f"a condition of one table names no other one: {name!r}", table=name)
+
+    columns = list(table_fields(descriptor, _RELATION))
+    scope = Scope(None, Names([(descriptor.name, list(columns))], list(columns)))
+    binder = Binder(lookup, {}, UTC)
+    return Expressions(binder, scope).settle(read_expression(text, EXPRESSION_BYTES_MAX))
+
+
+def _is_plain(sought: Sought, field: Any) -> bool:
+    value = sought.values[0]
+    return (
+        sought.part == field
+        and sought.sign in ("=", "<", "<=", *_LOWER)
+        and isinstance(value, Value)
+        and type(value.value) in (int, str)
+    )
+
+
+def _narrowed(found: KeyRange, sought: Sought) -> KeyRange:
+    """Return the part of a range in which a comparison is true, too."""
+    constant = sought.values[0]
+    assert isinstance(constant, Value)
+    value = constant.value
+    behind = next_value(value)
+    low, high = found
+    if sought.sign in ("=", *_LOWER):
+        least = behind if sought.sign == ">" else value
+        low = least if low is None else max(low, least)
+    if sought.sign in ("=", "<", "<="):
+        most = value if sought.sign == "<" else behind
+        high = most if high is None or (most is not None and most < high) else high
+    return KeyRange(low, high)

@@ -1,0 +1,166 @@
+"""What a partial replica holds, of tables and of rows, and what it refuses by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
+from leasehold.catalog.part import (
+    WHOLE,
+    HeldTable,
+    KeyRange,
+    Part,
+    PartWish,
+    part_from_wire,
+    scanned,
+)
+from leasehold.catalog.states import State
+from leasehold.model.errors import NotHeldHere, StoreCorrupted
+from leasehold.model.records.log import Backfill, ChangeKind, Commit, KeySpan, RowChange
+from leasehold.values.types import Type
+
+COLUMNS = (Column(1, "id", Type("bigint"), nullable=False), Column(2, "a", Type("integer")))
+SEATS = Descriptor(1, "seats", 1, COLUMNS, (1,), next_element_id=3)
+FLIGHTS = replace(SEATS, table_id=2, name="flights")
+NARROW = HeldTable(1, "seats", "id >= 100 AND id < 200", KeyRange(100, 200))
+PART = Part.of([NARROW, HeldTable(3, "crews")])
+
+
+def change(table_id: int, key: int, kind: ChangeKind = ChangeKind.INSERT) -> RowChange:
+    return RowChange(kind, table_id, 1, (key,), {1: key}, {}, (0,))
+
+
+def commit(*changes: RowChange) -> Commit:
+    return Commit(b"", 1, 1, {}, changes, len(changes))
+
+
+def test_a_whole_store_has_everything_and_refuses_nothing() -> None:
+    assert WHOLE.is_whole
+    assert WHOLE.holds(99)
+    assert WHOLE.holds_whole(99)
+    WHOLE.check_table(FLIGHTS)
+    WHOLE.check_key(SEATS, (5,))
+    WHOLE.check_range(SEATS, KeyRange())
+
+
+def test_a_table_that_is_not_held_is_refused_by_name_with_what_is_held() -> None:
+    with pytest.raises(NotHeldHere) as refused:
+        PART.check_table(FLIGHTS)
+    assert "does not hold table 'flights'" in refused.value.message
+    assert "seats (id >= 100 AND id < 200), crews" in refused.value.message
+    assert "LEASEHOLD_REPLICA_TABLES" in str(refused.value.detail["hint"])
+    with pytest.raises(NotHeldHere):  # whoever has its descriptor from elsewhere
+        PART.check_key(FLIGHTS, (1,))
+    with pytest.raises(NotHeldHere):
+        PART.check_range(FLIGHTS, KeyRange(1, 2))
+
+
+@pytest.mark.parametrize(("key", "held"), [(99, False), (100, True), (199, True), (200, False)])
+def test_a_row_is_held_by_the_first_part_of_its_key(key: int, held: bool) -> None:
+    assert [n for n, _ in PART.seen(commit(change(1, key)))] == [0] * held
+    if held:
+        PART.check_key(SEATS, (key,))
+    else:
+        with pytest.raises(NotHeldHere, match="id >= 100 AND id < 200"):
+            PART.check_key(SEATS, (key,))
+
+
+def test_changes_keep_their_places_in_the_commit() -> None:
+    """Their genids follow from them."""
+    changes = [change(2, 1), change(1, 150), change(1, 250), change(3, 7)]
+    assert [n for n, _ in PART.seen(commit(*changes))] == [1, 3]
+
+
+def test_a_row_whose_key_changes_comes_in_and_goes() -> None:
+    goes = [change(1, 150, ChangeKind.DELETE), change(1, 300)]
+    comes = [change(1, 300, ChangeKind.DELETE), change(1, 150)]
+    assert [each.kind for _, each in PART.seen(commit(*goes))] == [ChangeKind.DELETE]
+    assert [each.kind for _, each in PART.seen(commit(*comes))] == [ChangeKind.INSERT]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "covered"),
+    [
+        ((100,), (200,), True),
+        ((150,), (151,), True),
+        ((150, "x"), (199, "y"), True),
+        ((150,), (199, "y"), True),
+        ((150,), (200, "y"), False),  # which has (200, "a") in it
+        ((99,), (120,), False),
+        ((150,), None, False),
+        (None, (150,), False),
+        (None, None, False),
+    ],
+)
+def test_a_scan_is_answered_where_all_its_rows_are_here(
+    low: tuple[object, ...] | None, high: tuple[object, ...] | None, covered: bool
+) -> None:
+    if covered:
+        PART.check_range(SEATS, scanned(low, high))
+    else:
+        with pytest.raises(NotHeldHere):
+            PART.check_range(SEATS, scanned(low, high))
+
+
+def test_a_comparison_with_another_type_is_covered_by_nothing() -> None:
+    with pytest.raises(NotHeldHere):
+        PART.check_range(SEATS, KeyRange("a", "b"))
+    with pytest.raises(NotHeldHere):
+        PART.check_key(SEATS, ("a",))
+
+
+def test_of_a_backfill_it_takes_its_own_rows() -> None:
+    keys = ((50,), (150,), (250,))
+    images = tuple({1: key[0]} for key in keys)
+    found = PART.backfill(Backfill(1, 1, 2, keys, images, ({0: 1}, {0: 2}, {0: 3})))
+    assert found == Backfill(1, 1, 2, ((150,),), ({1: 150},), ({0: 2},))
+    assert PART.backfill(Backfill(1, 1, 2, ((50,),))) is None
+    assert PART.backfill(Backfill(2, 1, 2, keys)) is None
+    span = Backfill(1, 1, 2, (), span=KeySpan((), ()))
+    assert PART.backfill(span) == span, "each store has its own rows alone"
+
+
+def test_it_follows_names_and_the_table_that_takes_anothers_place() -> None:
+    held = Part.of([HeldTable(1, "seats")])
+    assert held.followed_by(SEATS) is held
+    renamed = held.followed_by(replace(SEATS, name="places", version=2))
+    assert renamed.words() == "places"
+    heir = replace(FLIGHTS, table_id=9, former=1)
+    assert held.followed_by(heir).holds_whole(9)
+    assert held.followed_by(replace(heir, former=7)) is held
+    assert not PART.followed_by(heir).holds(9), "its key may begin with another column"
+    gone = held.followed_by(replace(SEATS, version=3, state=State.ABSENT))
+    assert gone.words() == "seats (dropped)"
+    assert not PartWish.of(["seats"]).is_met_by(gone)
+
+
+def test_the_stored_form_is_read_back() -> None:
+    assert part_from_wire(PART.to_wire()) == PART
+    assert part_from_wire(WHOLE.to_wire()) == WHOLE
+    with pytest.raises(StoreCorrupted):
+        part_from_wire([[1, "seats"]])
+
+
+def test_a_wish_is_met_by_the_part_that_was_made_of_it() -> None:
+    wish = PartWish.of(["crews"], {"seats": NARROW.where})
+    assert wish.tables == ("crews", "seats")
+    assert wish.is_met_by(PART)
+    assert not wish.is_met_by(WHOLE)
+    assert not PartWish.of(["crews", "seats"]).is_met_by(PART)
+    assert not PartWish().is_met_by(PART)
+    assert PartWish().is_met_by(WHOLE)
+    assert PartWish.from_json(wish.to_json()) == wish
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"tables": 1}', '{"tables": [1]}', '{"where": []}'])
+def test_what_no_node_says_is_no_wish(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no |Expecting"):
+        PartWish.from_json(text)
+
+
+def test_of_many_tables_the_first_are_named() -> None:
+    many = Part.of(HeldTable(n, f"t{n}") for n in range(1, 15))
+    assert many.words().endswith("t10 and 4 more")
