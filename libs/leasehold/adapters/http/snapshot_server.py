@@ -112,7 +112,7 @@ def copy_store(source: Path, target: Path) -> StoreCopy:
             copy.close()
     finally:
         reader.close()
-    return _copied(target, position)
+    return _copied(target, position, layout)
 
 
 def copy_some(source: Path, target: Path, wish: PartWish) -> StoreCopy:
@@ -122,13 +122,13 @@ def copy_some(source: Path, target: Path, wish: PartWish) -> StoreCopy:
     copy_part(source, target, wish)
     reader = connect(target, cache_mb=CACHE_MB, read_only=True)
     try:
-        position = read_position(reader)
+        position, layout = read_position(reader), layout_of(reader)
     finally:
         reader.close()
-    return _copied(target, position)
+    return _copied(target, position, layout)
 
 
-def _copied(target: Path, position: LogPosition) -> StoreCopy:
+def _copied(target: Path, position: LogPosition, layout: int) -> StoreCopy:
     return StoreCopy(
         target,
         target.stat().st_size,
