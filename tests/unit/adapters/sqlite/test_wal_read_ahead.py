@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from queue import Queue
+from tempfile import TemporaryDirectory
 from time import monotonic
 
 import apsw
@@ -33,6 +34,7 @@ from leasehold.adapters.sqlite.wal_read_ahead import (
 
 BLOCK = mmap.PAGESIZE
 DEADLINE_S = 30.0
+DISK = "/var/tmp"  # noqa: S108 - a folder of the test's own in it
 
 
 def in_page_cache(path: Path) -> list[bool]:
@@ -64,15 +66,22 @@ def wait_until_read(path: Path, size: int) -> None:
 
 
 @pytest.fixture
-def ahead(tmp_path: Path) -> Iterator[WalReadAhead]:
-    made = WalReadAhead(tmp_path / "a.db")
+def disk_path() -> Iterator[Path]:
+    """A folder on a disk: those of other tests may lie in memory (`memory_folder.py`)."""
+    with TemporaryDirectory(dir=DISK) as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def ahead(disk_path: Path) -> Iterator[WalReadAhead]:
+    made = WalReadAhead(disk_path / "a.db")
     yield made
     made.close()
     assert "store-wal-ahead" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_what_was_dropped_is_read_before_its_turn(tmp_path: Path, ahead: WalReadAhead) -> None:
-    wal = tmp_path / "a.db-wal"
+def test_what_was_dropped_is_read_before_its_turn(disk_path: Path, ahead: WalReadAhead) -> None:
+    wal = disk_path / "a.db-wal"
     wal.write_bytes(bytes(2 * AHEAD_BYTES))
     drop(wal)
     ahead.restarts_soon()
@@ -83,8 +92,8 @@ def test_what_was_dropped_is_read_before_its_turn(tmp_path: Path, ahead: WalRead
     wait_until_read(wal, AHEAD_BYTES + STEP_BYTES)
 
 
-def test_a_file_that_is_not_there_is_tried_for_again(tmp_path: Path, ahead: WalReadAhead) -> None:
-    wal = tmp_path / "a.db-wal"
+def test_a_file_that_is_not_there_is_tried_for_again(disk_path: Path, ahead: WalReadAhead) -> None:
+    wal = disk_path / "a.db-wal"
     ahead.restarts_soon()
     assert ahead._reader is not None
     deadline = monotonic() + DEADLINE_S
@@ -97,9 +106,9 @@ def test_a_file_that_is_not_there_is_tried_for_again(tmp_path: Path, ahead: WalR
 
 
 def test_a_disk_that_takes_nothing_is_waited_for_by_nobody_and_nothing_piles_up(
-    tmp_path: Path, ahead: WalReadAhead, monkeypatch: pytest.MonkeyPatch
+    disk_path: Path, ahead: WalReadAhead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "a.db-wal").write_bytes(bytes(STEP_BYTES))
+    (disk_path / "a.db-wal").write_bytes(bytes(STEP_BYTES))
     answers = threading.Event()
     monkeypatch.setattr(os, "posix_fadvise", lambda *_: answers.wait(DEADLINE_S))
     for _ in range(10 * RANGES_MAX):
@@ -128,7 +137,7 @@ class Noted:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_commit_writes_over_what_was_not_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    disk_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -136,7 +145,7 @@ def test_no_commit_writes_over_what_was_not_asked_for(
     monkeypatch.setattr(wal_read_ahead, "AHEAD_BYTES", ahead_bytes)
     monkeypatch.setattr(wal_read_ahead, "STEP_BYTES", step_bytes)
     monkeypatch.setattr(wal_read_ahead, "_Reader", Noted)
-    path = tmp_path / "a.db"
+    path = disk_path / "a.db"
     with closing(connect(path, cache_mb=1, read_only=False)) as writer:
         make_writer(writer, "normal")
         writer.execute("CREATE TABLE pages (id INTEGER PRIMARY KEY, content BLOB)")
@@ -191,9 +200,9 @@ def test_no_commit_writes_over_what_was_not_asked_for(
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_new_wal_needs_nothing_and_what_a_killed_process_left_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+    disk_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
-    path, kept = tmp_path / "a.db", 64 * BLOCK
+    path, kept = disk_path / "a.db", 64 * BLOCK
     monkeypatch.setattr(wal_read_ahead, "WAL_BYTES_KEPT_MAX", kept)
     monkeypatch.setattr(wal_read_ahead, "_Reader", Noted)
     with closing(connect(path, cache_mb=1, read_only=False)) as writer:
