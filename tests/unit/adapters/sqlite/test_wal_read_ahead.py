@@ -34,7 +34,7 @@ from leasehold.adapters.sqlite.wal_read_ahead import (
 
 BLOCK = mmap.PAGESIZE
 DEADLINE_S = 30.0
-DISK = "/var/tmp"  # noqa: S108 - a folder of the test's own in it
+DISK = "/var/tmp"
 
 
 def in_page_cache(path: Path) -> list[bool]:
