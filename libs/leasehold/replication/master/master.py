@@ -141,7 +141,13 @@ class Master:
             codec, store, changes, self.attempts, chunks, clock_ns, settings.verifier
         )
         self._copying = RowCopying(
-            catalog, store, codec, self._limits, changes, settings.batch.record_bytes_max
+            catalog,
+            store,
+            codec,
+            self._limits,
+            changes,
+            settings.batch.record_bytes_max,
+            clock_ns,
         )
         self._pace = BackfillPace(settings.backfill)
         self.intake = Intake(position, now.mono_ns, self._queue, self._backfill, self.attempts)
