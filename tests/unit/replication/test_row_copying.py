@@ -16,14 +16,17 @@ from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.catalog.states import State
 from leasehold.model.features import Feature
 from leasehold.model.ids import INCARNATION_BYTES
+from leasehold.model.ports import CopyRange
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import Chunk, ChunksEnd
 from leasehold.model.records.log import Backfill, DescriptorWrite, MinVersion
 from leasehold.model.records.requests import Queue
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.pipeline.schedule import wanted_run
 from leasehold.replication.effects import AckRead, QueueRead
 from leasehold.replication.master.backfill_pacing import BackfillSettings
 from leasehold.replication.master.batch_limits import HEADER_BYTES, BatchSettings, CommitLimits
+from leasehold.replication.master.row_copying import ROWS_FIRST, ROWS_LEAST, TURN_MS
 from leasehold.replication.node import Node
 from leasehold.transaction.mirror_table import genids_of, key_in
 from tests.support.replication.world import CODEC, World, insert, update
@@ -156,6 +159,26 @@ def test_a_record_holds_what_it_has_room_for() -> None:
     turn(world, 20)
     assert len(ranges(world)) > 2
     assert is_copied(world.follower)
+
+
+@pytest.mark.parametrize(
+    ("in_a_turn", "learned"), [(150, 150), (10, ROWS_LEAST), (1_000_000, 2 * ROWS_FIRST)]
+)
+def test_a_range_takes_about_as_long_as_a_turn_may(in_a_turn: int, learned: int) -> None:
+    """What a row costs is learned from the range before."""
+    world = with_job(World())
+    master = world.node.master
+    assert master is not None
+    copying = master._copying
+    read = copying._read
+
+    def slow(job: Job, rows: int) -> CopyRange:
+        world.worked_ns += rows * TURN_MS * NS_PER_MS // in_a_turn
+        return read(job, rows)
+
+    copying._read = slow  # type: ignore[method-assign]
+    turn(world, 1)
+    assert copying._rows_in_time == learned
 
 
 def test_a_row_that_no_record_has_room_for_ends_the_job() -> None:

@@ -145,7 +145,13 @@ class Master:
             codec, store, changes, self.attempts, chunks, clock_ns, settings.verifier
         )
         self._copying = RowCopying(
-            catalog, store, codec, self._limits, changes, settings.batch.record_bytes_max
+            catalog,
+            store,
+            codec,
+            self._limits,
+            changes,
+            settings.batch.record_bytes_max,
+            clock_ns,
         )
         self._pace = BackfillPace(settings.backfill)
         self.intake = Intake(position, now.mono_ns, self._queue, self._backfill, self.attempts)
@@ -303,10 +309,10 @@ class Master:
                 wake += self._settings.heartbeat_ms * NS_PER_MS
         if self._release.waits:
             wake = min(wake, now.mono_ns + 20 * NS_PER_MS)
-        if self._backfill.waits or self._copying.is_under_way:
-            rest_until_ns = max(self._pace.rest_until_ns, self._copying.due_ns)
-            if rest_until_ns > now.mono_ns:
-                wake = min(wake, rest_until_ns)
+        copies = self._copying.is_under_way
+        if self._backfill.waits or copies:
+            times_ns = [self._pace.rest_until_ns, *([self._copying.due_ns] if copies else ())]
+            wake = min([wake, *(at_ns for at_ns in times_ns if at_ns > now.mono_ns)])
         return wake
 
     # ------------------------------------------------------------ the next record

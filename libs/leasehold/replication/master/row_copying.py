@@ -10,6 +10,7 @@ not there yet.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from leasehold.catalog.catalog import Catalog
@@ -17,7 +18,7 @@ from leasehold.catalog.job import Job, Phase, Status
 from leasehold.model.errors import RequestTooLarge
 from leasehold.model.ports import Codec, CopyRange, Now
 from leasehold.model.records.log import Backfill, ChunkDecided, Commit
-from leasehold.model.time_units import NS_PER_S
+from leasehold.model.time_units import NS_PER_MS, NS_PER_S
 from leasehold.replication.master.batch import Batch
 from leasehold.replication.master.batch_limits import HEADER_BYTES, CommitLimits
 from leasehold.replication.master.record_draft import Full
@@ -28,6 +29,11 @@ ROWS_PER_ENTRY: Final = 2
 """Rows that are copied in the place of an index entry of the pace (`backfill_pacing.py`), of which
 each is named and looked up: by statements for all of them a row takes a node 2.9 µs. Beside users
 that are 30,000 rows/s at least."""
+TURN_MS: Final = 50
+"""Of one range, about: what may lie between two heartbeats in any case."""
+ROWS_FIRST: Final = 2_000
+ROWS_LEAST: Final = 100
+"""What a row costs is known after the first range; fewer cost hardly less than their record."""
 ROW_BYTES_FIRST: Final = 400
 """Of a row in a record, until some are known."""
 
@@ -43,15 +49,19 @@ class RowCopying:
         limits: CommitLimits,
         changes: SchemaChanges,
         bytes_max: int,
+        clock_ns: Callable[[], int],
     ) -> None:
-        """Begin without a pace. `bytes_max`: of a record that travels in a moment."""
+        """Begin without a pace. `bytes_max`: of a record that travels in a moment; `clock_ns`: see
+        `Node`."""
         self._catalog = catalog
         self._store = store
         self._codec = codec
         self._limits = limits
         self._changes = changes
         self._bytes_max = bytes_max - HEADER_BYTES
+        self._clock_ns = clock_ns
         self._row_bytes = ROW_BYTES_FIRST
+        self._rows_in_time = ROWS_FIRST
         self._due_ns = 0  # of a job with a rate
 
     def waits(self, now: Now) -> bool:
@@ -81,9 +91,11 @@ class RowCopying:
         if job is None or rows_max <= 0:
             return
         rate = job.settings.get("rows_per_second", 0)
-        rows = max(1, min(rows_max * ROWS_PER_ENTRY, self._bytes_max // self._row_bytes))
+        fit = min(self._rows_in_time, self._bytes_max // self._row_bytes)
+        rows = max(1, min(rows_max * ROWS_PER_ENTRY, fit))
         if rate:
             rows = min(rows, rate)
+        begun_ns = self._clock_ns()
         while True:
             read = self._read(job, rows)
             try:
@@ -98,6 +110,9 @@ class RowCopying:
             else:
                 break
             rows //= 2
+        took_ns = max(1, self._clock_ns() - begun_ns)
+        in_time = min(2 * self._rows_in_time, rows * TURN_MS * NS_PER_MS // took_ns)
+        self._rows_in_time = max(ROWS_LEAST, in_time)
         if rate:
             self._due_ns = now.mono_ns + rows * NS_PER_S // rate
 

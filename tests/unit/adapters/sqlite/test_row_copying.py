@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS, Index
 from leasehold.catalog.sequence import Numbering
 from leasehold.model.errors import Refused, StoreCorrupted
@@ -67,10 +68,10 @@ class Copied:
             other.store.change(version, change, other.lsn, place, None)
         other._commit()
 
-    def begin(self) -> None:
+    def begin(self, followed: Descriptor = FOLLOWED, follower: Descriptor = FOLLOWER) -> None:
         for each in self.both:
-            each.publish(FOLLOWED)
-            each.publish(FOLLOWER)
+            each.publish(followed)
+            each.publish(follower)
 
     def read(self, rows: int) -> Backfill:
         source, target = (self.master.catalog.version(t, VERSION) for t in (OLD, NEW))
@@ -215,7 +216,15 @@ def test_readers_of_images_are_told_what_the_stores_have(copied: Copied) -> None
 @pytest.mark.parametrize("seed", range(8))
 def test_any_writes_between_ranges_of_any_size(copied: Copied, seed: int) -> None:
     print(f"seed {seed}")
-    chance = random.Random(seed)
+    _copy_beside_writes(copied, random.Random(seed))
+    for table in copied.both:
+        swap(table)
+    copied.send(by_k("insert", "new", id=29, v=1))
+    for table in copied.both:
+        assert found(table) == set()
+
+
+def _copy_beside_writes(copied: Copied, chance: random.Random) -> None:
     while not copied.ended:
         for _ in range(chance.randint(0, 6)):
             with suppress(Refused):
@@ -223,10 +232,27 @@ def test_any_writes_between_ranges_of_any_size(copied: Copied, seed: int) -> Non
         copied.copy(chance.randint(1, 4))
     for table in copied.both:
         assert found(table) == set()
-        swap(table)
-    copied.send(by_k("insert", "new", id=29, v=1))
-    for table in copied.both:
-        assert found(table) == set()
+
+
+WIDE = replace(ONE.columns[2], nullable=False)
+"""Column v in a key of two columns, of which many rows have the first one alike."""
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", STORES)
+def test_a_key_of_several_columns(kind: str, seed: int, tmp_path: Path) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    columns = (ONE.columns[0], ONE.columns[1], WIDE, ONE.columns[3])
+    before = replace(ONE, columns=columns, indexes=(replace(ONE.indexes[0], columns=(V, K)),))
+    follower = replace(FOLLOWER, columns=columns, primary_key=(V, K), indexes=())
+    other = next(each for each in STORES if each != kind)
+    with opened(kind, tmp_path / "m") as store, opened(other, tmp_path / "f") as copy:
+        copied = Copied(WrittenTable(store, before), WrittenTable(copy, before))
+        for key in range(1, 15):
+            copied.send(by_id("insert", key, k=f"k{key}", v=key % 3))
+        copied.begin(replace(before, version=2, mirror=NEW), follower)
+        _copy_beside_writes(copied, chance)
 
 
 def _any(chance: random.Random) -> Operation:
