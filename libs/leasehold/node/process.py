@@ -31,6 +31,7 @@ from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_memory
 from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.adapters.tracing.spans import open_spans
 from leasehold.model.audit import NotAudited
 from leasehold.model.errors import ConfigurationError
 from leasehold.model.measures import Sample
@@ -52,6 +53,7 @@ from leasehold.settings.private_files import make_node_folder
 from leasehold.settings.replica import ReplicaSettings
 from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
+from leasehold.settings.traces import TraceSettings
 
 LOG: Final = logging.getLogger("leasehold.process")
 BELIEVES_ALL: Final = (
@@ -101,6 +103,7 @@ class NodeProcessSettings:
     requests: RequestKeySettings
     verifier: Verifier
     audit: AuditSettings
+    traces: TraceSettings
     replica: ReplicaSettings
     beside: tuple[Prepared, ...]
     topics: Topics
@@ -109,7 +112,7 @@ class NodeProcessSettings:
     @property
     def groups(self) -> Sequence[object]:
         own: tuple[object, ...] = (self.cluster, self.kafka, self.redis, self.snapshot)
-        own = (*own, self.requests, self.audit, self.replica)
+        own += (self.requests, self.audit, self.traces, self.replica)
         return (*own, *(each.settings for each in self.beside))
 
 
@@ -143,6 +146,7 @@ def _read(
         requests=requests,
         verifier=requests.verifier(cluster.database) if node.candidate else OPEN,
         audit=from_environment(AuditSettings, environ),
+        traces=from_environment(TraceSettings, environ),
         replica=_replica(node, environ),
         beside=tuple(prepare(environ) for prepare in prepares),
         topics=topics,
@@ -166,6 +170,10 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
     path = cluster.folder / "store.db"
     with ExitStack() as made:
         exposition = made.enter_context(serve_metrics(cluster))
+        service = "leasehold-master" if node_settings.candidate else "leasehold-replicant"
+        traced = open_spans(settings.traces, service, cluster.node, cluster.database)
+        spans = made.enter_context(traced)
+        exposition.add("traces", spans.samples)
         with sqlite_errors(path):
             topics, kafka, snapshot = settings.topics, settings.kafka, settings.snapshot
             await_room(path, cluster.disk_reserve_bytes, stop)
@@ -205,7 +213,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             audit = _audit_log(settings)
             made.callback(audit.close)
             node = KafkaNode(
-                named, settings.topics, settings.kafka, settings.redis, store, audit, path
+                named, settings.topics, settings.kafka, settings.redis, store, audit, path, spans
             )
             node.node.acknowledger.copies = copies.by_taker
             set_context(partial(_log_context, node, cluster))

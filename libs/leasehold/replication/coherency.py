@@ -407,6 +407,14 @@ class CoherencyWatch:
         least = min(waited) if waited else ALL_OFFSETS
         return least if least < ALL_OFFSETS else None
 
+    def applied_past(self, offset: int, now_ns: int) -> frozenset[str]:
+        """Return the names of coherent nodes that have applied the record at `offset`."""
+        return frozenset(
+            name
+            for (name, _), node in self._nodes.items()
+            if now_ns < node.wait_until_ns and node.applied > offset
+        )
+
     def records_behind(self, log_end: int, now_ns: int) -> int:
         """Return how many records of this master's the slowest coherent node is behind, 0 when
         there is none."""

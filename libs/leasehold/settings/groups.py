@@ -16,6 +16,7 @@ from leasehold.settings.schema_registry import SchemaRegistrySettings
 from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
+from leasehold.settings.traces import TraceSettings
 
 GROUPS: Final[tuple[tuple[str, type], ...]] = (
     ("Where a process stands: every service and client", ClusterSettings),
@@ -25,6 +26,7 @@ GROUPS: Final[tuple[tuple[str, type], ...]] = (
     ("What a replica holds: replicants, embedded replicas", ReplicaSettings),
     ("Who asks for changes: masters, SQL nodes, Spark's driver, producers", RequestKeySettings),
     ("The audit log: masters and replicants", AuditSettings),
+    ("Traces: masters, replicants, Spark's driver", TraceSettings),
     ("The SQL listener: replicants", PgwireSettings),
     ("Reads and events over HTTP: replicants", HttpSettings),
     ("`leasehold sql`: the client of that listener", SqlAddress),
