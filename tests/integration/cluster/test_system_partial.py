@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 import pytest
@@ -67,6 +67,14 @@ def get(path: str, **headers: str) -> tuple[int, Any]:
         connection.close()
 
 
+def next_data(answer: HTTPResponse, kind: str) -> Any:
+    """Return the data of the next event of a kind."""
+    while line := answer.readline():
+        if line == f"event: {kind}\n".encode():
+            return json.loads(answer.readline().removeprefix(b"data: "))
+    raise AssertionError(f"the stream has ended before {kind}")
+
+
 def test_a_replica_of_one_table_under_load(
     cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer, load: Load
 ) -> None:
@@ -121,12 +129,14 @@ def test_a_replicant_is_read_over_http(cluster: LocalCluster, producer: ChangePr
     connection.request("GET", "/v1/tables/t/changes", headers=bearer)
     answer = connection.getresponse()
     assert answer.status == 200
-    while answer.readline() != b"event: at\n":
-        pass
+    begun = next_data(answer, "begin")
     lsn = add_one(producer)
-    while answer.readline() != b"event: row\n":
-        pass
-    told = json.loads(answer.readline().removeprefix(b"data: "))
-    assert (told["lsn"], told["key"]) == (lsn, {"id": ALONE})
+    told = next_data(answer, "row")
+    while told["key"] != {"id": ALONE}:
+        told = next_data(answer, "row")
+    assert told["lsn"] == lsn > begun["lsn"]
+    at = next_data(answer, "at")
+    assert at["coherent"]
+    assert at["lsn"] >= lsn
     answer.close()
     connection.close()
