@@ -19,6 +19,8 @@ _SYSTEM: Final = frozenset(
 _SYSTEM_BEGINS: Final = ("LC_", "MALLOC_", "SSL_CERT_")
 _PYTHON_BEGINS: Final = ("PYTHON", "VIRTUAL_ENV", "COV", "SPARK_", "PYSPARK_", "HADOOP_")
 _OURS: Final = "LEASEHOLD_"
+_OF_FIRST_REPLICANT: Final = ("LEASEHOLD_HTTP", "LEASEHOLD_REPLICA_")
+"""A port is one process's, and what one replicant holds is not what all do."""
 _OF_SQL: Final = "LEASEHOLD_SQL_"
 _OF_COPIES: Final = "LEASEHOLD_SNAPSHOT_"
 _OF_REQUESTS: Final = "LEASEHOLD_REQUEST_"
@@ -44,6 +46,8 @@ def _is_of_system(name: str) -> bool:
 def _is_for(service: Service, name: str) -> bool:
     if name.startswith(_OF_SQL):
         return service.sql is not None
+    if name.startswith(_OF_FIRST_REPLICANT):
+        return service.sql == 0
     if name.startswith(_OF_COPIES):
         return service.keeps_store
     if name.startswith(_OF_REQUESTS):

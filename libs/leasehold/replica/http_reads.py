@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from leasehold.adapters.codec.json_text import json_text
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.access import check_privilege
@@ -28,6 +29,7 @@ from leasehold.model.errors import (
     Refused,
     UnknownTable,
 )
+from leasehold.model.time_units import NS_PER_S
 from leasehold.replica.reads import key_in
 from leasehold.replica.row_feed import Following, RowFeed, RowMoved
 from leasehold.replica.row_values import named
@@ -39,7 +41,7 @@ ROWS_MAX: Final = 10_000
 ROWS_DEFAULT: Final = 100
 WAIT_MS_MAX: Final = 30_000
 BEAT_S: Final = 1.0
-"""After so long without a change it is said up to where all changes were."""
+"""How often it is said up to where all changes were told."""
 INTEGERS: Final = frozenset({"smallint", "integer", "bigint"})
 PREFIX: Final = "/v1/"
 LOG: Final = logging.getLogger("leasehold.http")
@@ -243,6 +245,7 @@ class _Stream:
             lsn = yield from self._begin(asked)
             if lsn < 0:
                 return
+            told_ns = boottime_ns()
             while not feed.closed:
                 coherent = self._node.coherent()  # C2: before it is looked how far all is here
                 moved, upto = feed.wait(following, BEAT_S)
@@ -251,16 +254,12 @@ class _Stream:
                     yield event("lost", {"lsn": lsn, "words": words})
                     return
                 new = [each for each in moved if each.lsn > lsn]
-                if new:
-                    ended = yield from self._tell(new)
-                    if ended:
-                        return
-                    lsn = new[-1].lsn
-                else:
-                    lsn = max(lsn, upto)
-                    ended = yield from self._look()
-                    if ended:
-                        return
+                ended = yield from self._tell(new)
+                if ended:
+                    return
+                lsn = max(lsn, upto)
+                if not new or boottime_ns() - told_ns >= BEAT_S * NS_PER_S:
+                    told_ns = boottime_ns()
                     yield event("at", {"lsn": lsn, "coherent": coherent}, lsn)
         except LeaseholdError as error:
             yield event("ended", _error_of(error)["error"])

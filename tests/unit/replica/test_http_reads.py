@@ -91,7 +91,7 @@ def events(answer: HTTPResponse) -> Iterator[tuple[str, Any]]:
 
 def until(found: Iterator[tuple[str, Any]], kind: str) -> list[tuple[str, Any]]:
     """Return events up to the first of a kind, that one included."""
-    seen = []
+    seen: list[tuple[str, Any]] = []
     for each in found:
         seen.append(each)
         if each[0] == kind:
@@ -101,7 +101,7 @@ def until(found: Iterator[tuple[str, Any]], kind: str) -> list[tuple[str, Any]]:
 
 def changes(found: Iterator[tuple[str, Any]], count: int) -> list[tuple[str, Any]]:
     """Return the next changes, without the marks between them."""
-    seen = []
+    seen: list[tuple[str, Any]] = []
     while len(seen) < count:
         kind, data = next(found)
         if kind != "at":
