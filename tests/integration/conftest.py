@@ -26,7 +26,7 @@ from tests.support.cluster.redis_server import RedisServer, redis_in
 from tests.support.cluster.secure_suite import settings_of_superuser
 from tests.support.cluster.shared_servers import SharedServers, folder_of_run
 from tests.support.cluster.system_cluster import Beside, a_database, settings_of
-from tests.support.cluster.system_load import STEADY_S, Load
+from tests.support.cluster.system_load import OFTEN_S, Load
 from tests.support.worker_groups import find_group
 
 LONGEST: Final = (
@@ -154,6 +154,6 @@ def replica(cluster: LocalCluster) -> Iterator[Replica]:
 def load(request: pytest.FixtureRequest, cluster: LocalCluster) -> Iterator[Load]:
     """Steady writers on the counters of the module's KEYS, which go on through every test of it."""
     settings = settings_of(cluster, "writer")
-    with Load(settings, "t", request.module.KEYS, pace_s=STEADY_S) as made:
+    with Load(settings, "t", request.module.KEYS, pace_s=OFTEN_S) as made:
         made.more(50)
         yield made

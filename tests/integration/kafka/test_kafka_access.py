@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -32,6 +32,7 @@ DEADLINE_S = 60.0
 ASK_S = 2.0
 """A client that is refused goes on trying for so long before it says so."""
 TOPIC = "there"
+SERVICES = ("services.replicant.main", "services.changefeed.main", "spark_streaming.main")
 
 
 @pytest.fixture(scope="module")
@@ -118,22 +119,36 @@ def test_l4_each_record_that_is_denied_for_good_is_told_once(bob: KafkaSettings)
         writer.close(1)
 
 
-@pytest.mark.parametrize(
-    "module", ["services.replicant.main", "services.changefeed.main", "spark_streaming.main"]
-)
+@pytest.fixture(scope="module")
+def refused_services(
+    ada: KafkaSettings, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, subprocess.Popen[str]]]:
+    """All at once: each goes on trying for some seconds."""
+    access = to_environment(replace(ada, password="wrong"))
+    with ExitStack() as started:
+        made = {}
+        for module in SERVICES:
+            data = tmp_path_factory.mktemp(module)
+            made[module] = subprocess.Popen(
+                [sys.executable, "-m", module],
+                env={**os.environ, **access, "LEASEHOLD_DATA": str(data)},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            started.enter_context(made[module])
+            started.callback(made[module].kill)
+        yield made
+
+
+@pytest.mark.parametrize("module", SERVICES)
 def test_a_service_ends_with_the_reason(
-    module: str, impostor: KafkaSettings, tmp_path: Path
+    module: str, refused_services: Mapping[str, subprocess.Popen[str]]
 ) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", module],
-        env={**os.environ, **to_environment(impostor), "LEASEHOLD_DATA": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-    assert ended.returncode == 1
-    assert "Traceback" not in ended.stderr
-    assert "ERROR" in ended.stderr.splitlines()[-1]
-    assert "access denied as user ada" in ended.stderr.splitlines()[-1]
-    assert "wrong" not in ended.stderr
+    service = refused_services[module]
+    _, said = service.communicate(timeout=DEADLINE_S)
+    assert service.returncode == 1
+    assert "Traceback" not in said
+    assert "ERROR" in said.splitlines()[-1]
+    assert "access denied as user ada" in said.splitlines()[-1]
+    assert "wrong" not in said

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.memory_folder import ROOT_NAME
+
 FOLDERS = (*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),)
 START_TRIES = 100
 
@@ -74,7 +76,8 @@ def _every(names: list[str]) -> str:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="postgres."))
+    # Where pytest has its own: in memory, if there is room.
+    folder = Path(tempfile.mkdtemp(prefix="postgres.", dir=os.environ.get(ROOT_NAME)))
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres", "postgres")

@@ -46,7 +46,7 @@ from tests.support.cluster.system_load import ALONE, Load, add_one, settled
 KEYS = REQUEST_KEYS
 UPDATE = "UPDATE t SET n = n + 1 WHERE id = %s"
 IN_FLIGHT_MAX = 400
-PACE_S = 0.006
+PACE_S = 0.02
 CODEC = MessagePackCodec()
 TOLD_AGAIN_S = 3 * SOON_S
 """On a machine that is busy with other things the way is left and taken, with pauses of 5 s."""
