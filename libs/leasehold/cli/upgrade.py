@@ -5,20 +5,24 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from typing import Any, Final
 
-from leasehold.adapters.os.clock import unix_us
+from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.admin.upgrade_report import upgrade_report
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, show_outcome
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.model.errors import ConfigurationError
-from leasehold.model.records.requests import ChangeRequest, OnConflict
+from leasehold.model.errors import ConfigurationError, UpgradeUnfinished
+from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome
 from leasehold.settings.client import ClientSettings
 
 RESULT_TIMEOUT_S: Final = 30.0
+FORGOTTEN_S: Final = 15.0
+"""A master counts a process that has ended without a word for 10 s."""
+ASK_AGAIN_S: Final = 1.0
 MEANING: Final = (
     "From then on the log, stores, snapshots and backups may have what an earlier release can\n"
     "not read: a process of one stops at it, and none can be started any more. The way back is a\n"
@@ -121,9 +125,21 @@ def finalize(args: argparse.Namespace, settings: ClientSettings, output: Output)
     request = ChangeRequest(
         b"", on_conflict=OnConflict.FAIL, feature_level=int(report["finalizes"])
     )
-    with ChangeProducer(settings) as changes:
-        outcome = changes.submit(request).result(RESULT_TIMEOUT_S)
+    outcome = _submit(request, settings, output)
     return show_outcome(outcome, output, lambda: finalized_words(outcome.answer, outcome.lsn))
+
+
+def _submit(request: ChangeRequest, settings: ClientSettings, output: Output) -> Outcome:
+    """Submit the request, again and again while the master counts a process that has ended."""
+    give_up_ns = boottime_ns() + int(FORGOTTEN_S * 1e9)
+    with ChangeProducer(settings) as changes:
+        while True:
+            outcome = changes.submit(request).result(RESULT_TIMEOUT_S)
+            waits = outcome.code == UpgradeUnfinished.sqlstate and boottime_ns() < give_up_ns
+            if not waits:
+                return outcome
+            output.note("the master may still count a process that has ended: asking again …")
+            time.sleep(ASK_AGAIN_S)
 
 
 def _is_agreed(report: dict[str, Any], output: Output) -> bool:

@@ -123,6 +123,7 @@ class _Node:
 
     `wait_until_ns`: its last lease is surely over then (0: it never had one from this master).
     `turned_away_ns`: since when it asks for a lease and is too far behind, 0 = it is not.
+    `has_left`: it has returned its lease for good.
     """
 
     incarnation: bytes
@@ -136,6 +137,7 @@ class _Node:
     cool_down_until_ns: int = 0
     cool_down_ms: int = 0
     turned_away_ns: int = 0
+    has_left: bool = False
     held: frozenset[int] | None = None  # of a partial replica: the tables; None: everything
     held_all: frozenset[int] = frozenset()  # those of them of which it has all rows
     whole_until: int = 0  # of records below it is taken to hold everything
@@ -216,6 +218,7 @@ class CoherencyWatch:
         if ack.asked_ns == GIVEN_UP:
             node.asked_ns = 0
             node.wait_until_ns = 0  # it has stopped serving before it said so
+            node.has_left = True
         elif ack.asked_ns:
             node.asked_ns = ack.asked_ns
             node.ask_heard_ns = now_ns
@@ -387,7 +390,7 @@ class CoherencyWatch:
         there that were not heard yet."""
         lately_ns = now_ns - self._silence_ns()
         heard = [incarnation for incarnation, at_ns in self._heard_before if at_ns > lately_ns]
-        heard += [incarnation for _, incarnation in self._nodes]
+        heard += [node.incarnation for node in self._nodes.values() if not node.has_left]
         return all(known_to(each) >= what for each in heard)
 
     def has_asks(self) -> bool:

@@ -14,7 +14,7 @@ from leasehold.admin.upgrade_report import upgrade_report
 from leasehold.admin.view import ClusterView
 from leasehold.cli import upgrade
 from leasehold.cli.output import Output
-from leasehold.model.errors import ConfigurationError
+from leasehold.model.errors import ConfigurationError, UpgradeUnfinished
 from leasehold.model.features import NEWEST, WITHOUT_LEVEL, Feature, incarnation_of
 from leasehold.model.ids import INCARNATION_BYTES
 from leasehold.model.records.acks import NodeReport
@@ -51,6 +51,7 @@ class Answering:
     def __init__(self, view: ClusterView) -> None:
         self.view = view
         self.asked: list[ChangeRequest] = []
+        self.refusals = 0
 
     @contextmanager
     def looking(self, settings: object, output: object) -> Iterator[Any]:
@@ -69,15 +70,18 @@ class Answering:
         return self
 
     def result(self, timeout_s: float) -> Outcome:
+        if len(self.asked) <= self.refusals:
+            return Outcome(1, 0, 0, NOW, True, UpgradeUnfinished.sqlstate, "one is there")
         was = upgrade_report(self.view, NOW)["level"]
         answer = {"level": NEWEST, "was": was, "finalized": was < NEWEST}
         return Outcome(1, 41, 0, NOW, True, answer=answer)
 
 
 def run(
-    view: ClusterView, *arguments: str, monkeypatch: pytest.MonkeyPatch
+    view: ClusterView, *arguments: str, monkeypatch: pytest.MonkeyPatch, refusals: int = 0
 ) -> tuple[int, list[ChangeRequest]]:
     made = Answering(view)
+    made.refusals = refusals
     monkeypatch.setattr(upgrade, "looking", made.looking)
     monkeypatch.setattr(upgrade, "ChangeProducer", made)
     monkeypatch.setattr(upgrade, "unix_us", lambda: NOW)
@@ -130,6 +134,21 @@ def test_it_is_asked_for_once_agreed_to(
     assert f"finalized at feature level {NEWEST} from LSN 41 on; it had none" in (
         capsys.readouterr().out
     )
+
+
+def test_a_process_that_has_ended_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said nothing, so the master counts it for some seconds; one that is there ends that."""
+    monkeypatch.setattr(upgrade, "ASK_AGAIN_S", 0.0)
+    view = view_of(older=False)
+    code, asked = run(view, "finalize", "--yes", monkeypatch=monkeypatch, refusals=2)
+    assert (code, len(asked)) == (0, 3)
+    assert "asking again" in capsys.readouterr().err
+    monkeypatch.setattr(upgrade, "FORGOTTEN_S", 0.0)
+    code, asked = run(view, "finalize", "--yes", monkeypatch=monkeypatch, refusals=2)
+    assert (code, len(asked)) == (1, 1)
+    assert "55000: one is there" in capsys.readouterr().err
 
 
 def test_once_it_is_finalized_it_need_not_be_agreed_to(

@@ -130,6 +130,18 @@ def test_what_all_processes_know_is_what_the_last_one_does() -> None:
     assert master.all_know(Feature.CHANGES_IN_PLACE, later)
 
 
+def test_who_has_returned_its_lease_for_good_reads_no_more() -> None:
+    """A node that was stopped, to be replaced by one of a newer release; another one of its name
+    counts by itself."""
+    master, earlier = watch(), bytes(INCARNATION_BYTES)
+    master.take_ack(ack("r1", 5, incarnation=earlier), 5, 1 * MS)
+    assert not master.all_know(Feature.CHANGES_IN_PLACE, 1 * MS)
+    master.take_ack(ack("r1", 5, GIVEN_UP, incarnation=earlier), 5, 2 * MS)
+    assert master.all_know(Feature.CHANGES_IN_PLACE, 2 * MS)
+    master.take_ack(ack("r1", 5, incarnation=b"\1" * INCARNATION_BYTES), 5, 3 * MS)
+    assert not master.all_know(Feature.CHANGES_IN_PLACE, 3 * MS)
+
+
 def test_c4_a_silent_node_is_waited_for_until_its_lease_is_surely_over() -> None:
     """Counted from when its ask was heard, however late it was granted; news of it that ask for
     nothing change nothing."""
