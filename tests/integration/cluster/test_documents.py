@@ -41,11 +41,10 @@ def run(document: Path, cluster: LocalCluster, folder: Path) -> int:
 
 
 def drop_tables(cluster: LocalCluster) -> None:
-    settings = settings_of(cluster, "setup")
-    with ClusterWatch(settings) as watch:
+    with ClusterWatch(settings_of(cluster, "watcher")) as watch:
         watch.first_look(30)
         names = [table.descriptor.name for table in watch.view.tables.values()]
-    with ChangeProducer(settings) as producer:
+    with ChangeProducer(settings_of(cluster, "setup")) as producer:
         for name in names:
             assert producer.submit({"sql": f"DROP TABLE {name}"}).result(90).lsn
 

@@ -10,12 +10,14 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from infra.local_cluster import LocalCluster
+from infra.ports import find_free_port
 from leasehold import ChangeProducer, open_replica
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.redis.ledger import RedisLedger
@@ -130,6 +132,8 @@ def test_l6_a_new_replicant_begins_from_a_snapshot_where_the_log_is_cut(
     for node in ("r1", "r2"):
         await_coherent(watch, node, lsn)
     cut_log(cluster, watch.view.nodes["r1"].ack.offset - 1)
+    # Its port was free when the cluster began, which may be long ago.
+    cluster.ports = replace(cluster.ports, sql=(*cluster.ports.sql[:2], find_free_port()))
     cluster.start("r3")
     assert "snapshot of" in logged(cluster, "r3")
     await_coherent(watch, "r3", add_one(producer))
