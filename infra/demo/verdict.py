@@ -131,7 +131,7 @@ def _check_unique(verdict: Verdict, shown: Shown, airports: Sequence[dict[str, A
         job.error.startswith(f"{len(shared)} rows break ")
         and len(named) == min(len(shared), FINDINGS_MAX)
         and named.keys() <= shared.keys()
-        and all(repr(shared[airport])[:80] in words for airport, words in named.items()),
+        and all(shared[airport][:80] in words for airport, words in named.items()),
         f"the UNIQUE index failed on the {len(shared)} airports whose name is not theirs alone,"
         f" and named {len(named)} of them, and their names",
     )

@@ -3,10 +3,24 @@ a node that has looked through the entries, and as PostgreSQL's DETAIL of the st
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from leasehold.values.text_io import to_text
+from leasehold.values.types import Type, sort_key_of, words_of
+
+VALUE_CHARACTERS_MAX: Final = 200
+"""An error is read by people, and a value may have a million."""
 _EQUALS: Final = ") = ("
 _END: Final = " is in another row, too"
+
+
+def show_value(kind: Type, value: Any) -> str:
+    """Return a value of a key as PostgreSQL's errors show it."""
+    if value is None:
+        return "null"
+    # What is compared by a sort key may be one here, and no value.
+    shown = to_text(kind, value) if sort_key_of(kind) is None else words_of(kind, value)
+    return shown[:VALUE_CHARACTERS_MAX]
 
 
 def tell_duplicated(index: str, names: str, values: str) -> str:

@@ -5,19 +5,15 @@ programs read the constraint's name from them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
 from leasehold.model.errors import DuplicateKey
 from leasehold.model.keys import Key
+from leasehold.rows.duplicated_keys import show_value
 from leasehold.rows.index_entries import key_words
 from leasehold.sql.expressions.key_types import key_types
-from leasehold.values.text_io import to_text
-from leasehold.values.types import Type, sort_key_of, words_of
-
-VALUE_CHARACTERS_MAX: Final = 200
-"""An error is read by people, and a value may have a million."""
+from leasehold.values.types import Type
 
 
 def primary_key_exists(descriptor: Descriptor, key: Key) -> DuplicateKey:
@@ -37,7 +33,7 @@ def unique_key_exists(descriptor: Descriptor, index: Index, values: Key) -> Dupl
 def _duplicate(
     descriptor: Descriptor, constraint: str, names: str, kinds: Sequence[Type], key: Key
 ) -> DuplicateKey:
-    values = ", ".join(_text_of(kind, value) for kind, value in zip(kinds, key, strict=True))
+    values = ", ".join(show_value(kind, value) for kind, value in zip(kinds, key, strict=True))
     return DuplicateKey(
         f'duplicate key value violates unique constraint "{constraint}"',
         detail=f"Key ({names})=({values}) already exists.",
@@ -45,11 +41,3 @@ def _duplicate(
         constraint=constraint,
         key=list(key),
     )
-
-
-def _text_of(kind: Type, value: Any) -> str:
-    if value is None:
-        return "null"
-    # What is compared by a sort key may be one here, and no value.
-    shown = to_text(kind, value) if sort_key_of(kind) is None else words_of(kind, value)
-    return shown[:VALUE_CHARACTERS_MAX]

@@ -107,7 +107,7 @@ def test_a_unique_index_over_duplicates_fails_and_names_them(
     entries of the index have told them, on every node, and nobody has read the rows for it."""
     job = failed(watch, producer, "CREATE UNIQUE INDEX t_city ON t (city)")
     assert job.error.startswith(f"{ROWS} rows break index t_city: ")
-    value = "unique index 't_city': (city) = ('city 0') is in another row, too"
+    value = "unique index 't_city': (city) = (city 0) is in another row, too"
     assert {words for _, _, _, words in job.findings} == {value}
     assert all(key[0] % 10 == 0 for _, _, key, _ in job.findings)
     assert "validating" not in {phase for _, phase, _ in job.marks}

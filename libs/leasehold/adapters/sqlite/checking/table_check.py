@@ -56,15 +56,27 @@ from leasehold.model.records.events import Image
 from leasehold.rows.check_as_sql import write_condition
 from leasehold.rows.check_constraints import condition_of, explain_violation
 from leasehold.rows.derived_as_sql import write_value
-from leasehold.rows.duplicated_keys import tell_duplicated
+from leasehold.rows.duplicated_keys import show_value, tell_duplicated
 from leasehold.rows.generated import explain_difference, is_relied_on, value_of
-from leasehold.rows.index_entries import exact_entry, explain_failure, key_shown, key_words
+from leasehold.rows.index_entries import exact_entry, explain_failure, key_words
 from leasehold.schema_change.coordinator.verification import INTEGRITY, as_if_public
+from leasehold.sql.expressions.key_types import key_types
 from leasehold.values.storage import keep_stored
 from leasehold.values.types import Type, words_of
 
 FUNCTION_COLUMNS_MAX: Final = 100
 """SQLite gives a function 127 values at most."""
+
+
+_NO_VALUE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def _show(kind: Type, value: Any) -> str:
+    """Return a value as errors show it, or as it is where it is none of its type."""
+    try:
+        return show_value(kind, value)
+    except _NO_VALUE:
+        return words_of(kind, value)
 
 
 class TableCheck:
@@ -386,7 +398,9 @@ class TableCheck:
 
         def words(values: Key) -> str:
             key = tuple(None if part == NULL_KEY and index.equal_nulls else part for part in values)
-            return tell_duplicated(index.name, names, key_shown(self._newest, index, key))
+            kinds = key_types(self._newest, index)
+            shown = ", ".join(map(_show, kinds, key))
+            return tell_duplicated(index.name, names, shown)
 
         # By value, so that the rows of a duplicate are listed together.
         self._found.add_selected(

@@ -222,7 +222,7 @@ def test_a_broken_unique_index_names_every_row_concerned(store: SqliteStore) -> 
     keys = {("a", 1), ("a", 2), ("b", 3)}
     report = check(store)
     assert found(report) == {(6, BY_NAME, key) for key in keys}
-    words = "unique index 'by_name': (name) = ('one') is in another row, too"
+    words = "unique index 'by_name': (name) = (one) is in another row, too"
     assert {said for _, _, _, said in report.findings} == {words}
     assert {(c, e) for c, e, _ in by_definition(store)} == {(6, BY_NAME)}
 
