@@ -10,6 +10,7 @@ from leasehold.catalog.part import Part
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.log import (
     AccessWrite,
+    Backfill,
     CatalogWrite,
     ChunkDecided,
     CommentWrite,
@@ -53,9 +54,12 @@ def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -
         descriptor = catalog.version(change.table_id, change.version)
         store.change(descriptor, change, lsn, position, None)
     for backfill in commit.backfills:
-        held = backfill if part.is_whole else part.backfill(backfill)
+        descriptor = catalog.version(backfill.table_id, backfill.version)
+        held: Backfill | None = backfill
+        if not part.is_whole:
+            held = part.backfill(backfill, [index.element_id for index in descriptor.indexes])
         if held is not None:
-            store.backfill(catalog.version(held.table_id, held.version), held)
+            store.backfill(descriptor, held)
 
 
 def apply_catalog(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> bool:
