@@ -17,6 +17,7 @@ from leasehold.catalog.states import State
 from leasehold.model.errors import NotHeldHere, StoreCorrupted
 from leasehold.model.ids import is_sequence_id
 from leasehold.model.keys import INTEGER_MOST, Key
+from leasehold.model.records.events import Image
 from leasehold.model.records.log import Backfill, Commit, RowChange
 
 TABLES_MAX: Final = 1_000
@@ -62,16 +63,30 @@ def _covers(keys: KeyRange, read: KeyRange) -> bool:
 
 class HeldTable(NamedTuple):
     """A table of which a store has rows: all of them, or those of a range. `name` is that of now,
-    `where` how its owner has written the range."""
+    `where` how its owner has written the range. `columns`: names of those that are held, as its
+    owner says them, () = all; `elements`: their ids, those of the primary key among them."""
 
     table_id: int
     name: str
     where: str = ""
     keys: KeyRange = KeyRange()
+    columns: tuple[str, ...] = ()
+    elements: frozenset[int] = frozenset()
 
     @property
     def is_whole(self) -> bool:
-        return self.keys == KeyRange()
+        return self.keys == KeyRange() and not self.columns
+
+    def restricted(self, image: Image | None) -> Image | None:
+        """Return what of a row's pairs is held."""
+        if not self.columns or image is None:
+            return image
+        return {e: value for e, value in image.items() if e in self.elements}
+
+    def which(self) -> str:
+        """Return which rows and columns are held, for people; "" = all."""
+        shown = f"columns {', '.join(self.columns)}" if self.columns else ""
+        return "; ".join(filter(None, (self.where, shown)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +180,21 @@ class Part:
                 if is_sequence_id(change.table_id):
                     yield position, change
             elif held.keys.has(change.key[0]):
+                if held.columns:
+                    change = change._replace(image=held.restricted(change.image))
                 yield position, change
 
-    def backfill(self, backfill: Backfill) -> Backfill | None:
-        """Return what of a backfill is of rows held here; None: nothing."""
+    @staticmethod
+    def lacks_column(held: HeldTable, element_id: int, indexes: Collection[int]) -> bool:
+        """Return whether an element is a column that is not held."""
+        return bool(held.columns) and element_id not in held.elements and element_id not in indexes
+
+    def backfill(self, backfill: Backfill, indexes: Collection[int] = ()) -> Backfill | None:
+        """Return what of a backfill is of rows held here; None: nothing. `indexes`: the ids of the
+        table's."""
         assert self.tables is not None, "all is applied by who holds everything"
         held = self.tables.get(backfill.table_id)
-        if held is None:
+        if held is None or self.lacks_column(held, backfill.element_id, indexes):
             return None
         if held.is_whole or backfill.span is not None:
             return backfill  # of a range the store has its own rows alone
@@ -180,7 +203,9 @@ class Part:
             return None
         return backfill._replace(
             keys=tuple(backfill.keys[n] for n in kept),
-            images=tuple(backfill.images[n] for n in kept) if backfill.images else (),
+            images=tuple(held.restricted(backfill.images[n]) or {} for n in kept)
+            if backfill.images
+            else (),
             genids=tuple(backfill.genids[n] for n in kept) if backfill.genids else (),
         )
 
@@ -219,10 +244,50 @@ class Part:
             return None
         return None if held.is_whole else held.keys
 
+    def lists_columns(self, table_id: int) -> bool:
+        """Return whether some columns of a table are held alone."""
+        held = None if self.tables is None else self.tables.get(table_id)
+        return held is not None and bool(held.columns)
+
+    def shown(self, descriptor: Descriptor, row: dict[str, Any]) -> dict[str, Any]:
+        """Return of a row, by column name, what is held of it."""
+        held = None if self.tables is None else self.tables.get(descriptor.table_id)
+        if held is None or not held.columns:
+            return row
+        by_name = descriptor.by_name
+        return {n: v for n, v in row.items() if by_name[n].element_id in held.elements}
+
+    def check_columns(self, descriptor: Descriptor, elements: Iterable[int]) -> None:
+        """Raise NotHeldHere unless those columns are held."""
+        held = None if self.tables is None else self.tables.get(descriptor.table_id)
+        if held is None or not held.columns:
+            return
+        lacking = [descriptor.by_id[e].name for e in elements if e not in held.elements]
+        if lacking:
+            raise self._without_columns(descriptor, held, f"not {', '.join(sorted(lacking)[:5])}")
+
+    def check_writable(self, descriptor: Descriptor) -> None:
+        """Raise NotHeldHere for a table whose rows can't be changed here: not all of one is
+        known."""
+        held = None if self.tables is None else self.tables.get(descriptor.table_id)
+        if held is not None and held.columns:
+            raise self._without_columns(descriptor, held, "so it changes no row of it")
+
+    def _without_columns(self, descriptor: Descriptor, held: HeldTable, words: str) -> NotHeldHere:
+        return NotHeldHere(
+            f"this replica holds only columns {', '.join(held.columns)} of table"
+            f" {descriptor.name!r}, {words}",
+            hint="Name the columns that are held, or name more of them where the replica is opened"
+            " (columns=, LEASEHOLD_REPLICA_COLUMNS). Or ask a full replica.",
+            table=descriptor.name,
+        )
+
     def outside(self, descriptor: Descriptor) -> NotHeldHere:
         """Return the error of a read that might need rows which are not here."""
         assert self.tables is not None, "everything is there of everything"
         held = self.tables[descriptor.table_id]
+        if not held.where:
+            return self._without_columns(descriptor, held, "and this might need others")
         return NotHeldHere(
             f"this replica holds only those rows of table {descriptor.name!r} with"
             f" {held.where}, and this might need others",
@@ -236,7 +301,7 @@ class Part:
         if self.tables is None:
             return "all tables"
         held = [each for each in self.tables.values() if not is_sequence_id(each.table_id)]
-        shown = [each.name + (f" ({each.where})" if each.where else "") for each in held]
+        shown = [each.name + (f" ({each.which()})" if each.which() else "") for each in held]
         more = len(shown) - NAMES_SHOWN_MAX
         words = ", ".join(shown[:NAMES_SHOWN_MAX]) or "no table"
         return f"{words} and {more} more" if more > 0 else words
@@ -248,7 +313,10 @@ class Part:
         if self.tables is None:
             return None
         return [
-            [held.table_id, held.name, held.where, held.keys.low, held.keys.high]
+            [
+                *(held.table_id, held.name, held.where, held.keys.low, held.keys.high),
+                *(list(held.columns), sorted(held.elements)),
+            ]
             for _, held in sorted(self.tables.items())
         ]
 
@@ -267,8 +335,15 @@ def part_from_wire(body: Any) -> Part:
         return WHOLE
     try:
         return Part.of(
-            HeldTable(int(table_id), str(name), str(where), KeyRange(low, high))
-            for table_id, name, where, low, high in body
+            HeldTable(
+                int(table_id),
+                str(name),
+                str(where),
+                KeyRange(low, high),
+                tuple(map(str, columns)),
+                frozenset(elements),
+            )
+            for table_id, name, where, low, high, columns, elements in body
         )
     except (TypeError, ValueError) as error:
         raise StoreCorrupted(f"what the store says that it holds can't be read: {error}") from error
@@ -276,26 +351,36 @@ def part_from_wire(body: Any) -> Part:
 
 class PartWish(NamedTuple):
     """What a replica is to hold, as its owner says it: names of tables, and of some which rows, as
-    a condition in SQL."""
+    a condition in SQL, or which columns."""
 
     tables: tuple[str, ...] = ()
     where: tuple[tuple[str, str], ...] = ()
+    columns: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def is_everything(self) -> bool:
         return not self.tables
 
     @classmethod
-    def of(cls, tables: Collection[str] | None, where: Mapping[str, str] | None = None) -> PartWish:
+    def of(
+        cls,
+        tables: Collection[str] | None,
+        where: Mapping[str, str] | None = None,
+        columns: Mapping[str, Collection[str]] | None = None,
+    ) -> PartWish:
         """Return the wish for those tables, each once, in the order of their names; of one with a
-        condition it is enough to name that."""
+        condition, or with columns, it is enough to name that."""
         conditions = dict(where or {})
-        names = {*(tables or ()), *conditions}
-        return cls(tuple(sorted(names)), tuple(sorted(conditions.items())))
+        listed = {name: tuple(sorted(set(found))) for name, found in (columns or {}).items()}
+        names = {*(tables or ()), *conditions, *listed}
+        return cls(
+            tuple(sorted(names)), tuple(sorted(conditions.items())), tuple(sorted(listed.items()))
+        )
 
     def to_json(self) -> str:
         """Return it as a node says it that asks another one for a copy."""
-        return json.dumps({"tables": self.tables, "where": dict(self.where)})
+        told = {"tables": self.tables, "where": dict(self.where), "columns": dict(self.columns)}
+        return json.dumps(told)
 
     @classmethod
     def from_json(cls, text: str) -> PartWish:
@@ -304,19 +389,23 @@ class PartWish(NamedTuple):
         if not isinstance(found, dict):
             raise ValueError("no object")
         tables, where = found.get("tables", []), found.get("where", {})
-        texts = isinstance(tables, list) and isinstance(where, dict)
-        if not texts or not all(isinstance(each, str) for each in (*tables, *where.values())):
+        columns = found.get("columns", {})
+        shaped = isinstance(tables, list) and isinstance(where, dict) and isinstance(columns, dict)
+        if not shaped or not all(isinstance(each, list) for each in columns.values()):
             raise ValueError("no names and conditions")
-        return cls.of(tables, where)
+        texts = (*tables, *where.values(), *(name for each in columns.values() for name in each))
+        if not all(isinstance(each, str) for each in texts):
+            raise ValueError("no names and conditions")
+        return cls.of(tables, where, columns)
 
     def is_met_by(self, part: Part) -> bool:
         """Return whether a store with that part is the one that is wished for."""
         if part.tables is None or self.is_everything:
             return part.is_whole and self.is_everything
-        wanted = dict.fromkeys(self.tables, "")
-        wanted.update(self.where)
+        where, columns = dict(self.where), dict(self.columns)
+        wanted = {name: (where.get(name, ""), columns.get(name, ())) for name in self.tables}
         return wanted == {
-            each.name: each.where
+            each.name: (each.where, each.columns)
             for each in part.tables.values()
             if each.name in wanted or not is_sequence_id(each.table_id)
         }

@@ -41,7 +41,7 @@ def choose_part(
             f"a partial replica holds {TABLES_MAX:,} tables at most; {len(wish.tables):,} are named"
         )
     by_id = {table.table_id: table for table in newest.values()}
-    where = dict(wish.where)
+    where, columns = dict(wish.where), dict(wish.columns)
     held: dict[int, HeldTable] = {}
     for name in wish.tables:
         table = newest.get(name)
@@ -49,7 +49,9 @@ def choose_part(
             raise ConfigurationError(_why_none(name, tables_of_view(name), by_id))
         text = where.get(name, "")
         keys = read_range(table, text) if text else KeyRange()
-        held[table.table_id] = HeldTable(table.table_id, name, text, keys)
+        chosen = columns.get(name, ())
+        elements = _elements_of(table, chosen) if chosen else frozenset()
+        held[table.table_id] = HeldTable(table.table_id, name, text, keys, chosen, elements)
         for each in sequences_of(table):
             if each in by_id:
                 held.setdefault(each, HeldTable(each, by_id[each].name))
@@ -61,6 +63,25 @@ def choose_part(
             " those tables, too, each whole; or none of both"
         )
     return part
+
+
+def _elements_of(table: Descriptor, names: Collection[str]) -> frozenset[int]:
+    """Return the ids of the columns, and of those of the primary key. Raises ConfigurationError."""
+    unknown = sorted(set(names) - table.by_name.keys())
+    if unknown:
+        raise ConfigurationError(
+            f"a replica is to hold column {unknown[0]!r} of table {table.name!r}, which has none"
+            " of that name"
+        )
+    elements = frozenset((*(table.by_name[name].element_id for name in names), *table.primary_key))
+    for index in table.indexes:
+        if index.computed and index.over - elements:
+            lacking = sorted(table.by_id[each].name for each in index.over - elements)
+            raise ConfigurationError(
+                f"index {index.name!r} of table {table.name!r} computes with {', '.join(lacking)}:"
+                " hold those columns, too"
+            )
+    return elements
 
 
 def _why_none(

@@ -412,6 +412,11 @@ class StoreSnapshot(Protocol):
 class Snapshots(Protocol):
     """A store as its readers see it, from any thread."""
 
+    @property
+    def part(self) -> Any:
+        """What of the database it has (`catalog.part.Part`)."""
+        ...
+
     def open_snapshot(self, *, brief: bool = False) -> StoreSnapshot:
         """Open a read snapshot. `brief`: for statements that surely end soon and make nothing."""
         ...

@@ -17,6 +17,7 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.access import check_privilege
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.catalog.part import Part
 from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import (
@@ -169,7 +170,8 @@ class HttpReads:
                 column.name: _value(column, asked, column.name) for column in descriptor.key_columns
             }
             row = snapshot.get(descriptor, key_in(descriptor, given))
-            shown = None if row is None else named(descriptor, row)
+            part = snapshot.part
+            shown = None if row is None else part.shown(descriptor, named(descriptor, row))
             lsn = snapshot.lsn
         status = HTTPStatus.NOT_FOUND if shown is None else HTTPStatus.OK
         return Answer(status, {"row": shown, "lsn": lsn})
@@ -187,7 +189,8 @@ class HttpReads:
             )
             # One more, to see whether that is all.
             found = list(snapshot.scan(descriptor, low, high, rows_max=limit + 1))
-            rows = [named(descriptor, row) for _, row in found[:limit]]
+            part = snapshot.part
+            rows = [part.shown(descriptor, named(descriptor, row)) for _, row in found[:limit]]
             lsn = snapshot.lsn
         return Answer(HTTPStatus.OK, {"rows": rows, "more": len(found) > limit, "lsn": lsn})
 
@@ -283,7 +286,7 @@ class _Stream:
                 low = None if keys.low is None else (keys.low,)
                 high = None if keys.high is None else (keys.high,)
                 for _, row in snapshot.scan(descriptor, low, high, rows_max=1 << 40):
-                    shown = named(descriptor, row)
+                    shown = snapshot.part.shown(descriptor, named(descriptor, row))
                     yield event("row", {"key": _key_of(descriptor, shown), "row": shown}, None)
                 yield event("rows", {"lsn": lsn}, lsn)
         return lsn
@@ -305,7 +308,7 @@ class _Stream:
             return True
         before = self._descriptor
         if before is not None and before.version != known.version:
-            columns = list(known.by_name)
+            columns = list(self._node.store.part.shown(known, dict.fromkeys(known.by_name)))
             told = {"table": known.name, "version": known.version, "columns": columns}
             yield event("schema", told)
         self._descriptor = known
@@ -319,11 +322,11 @@ class _Stream:
         assert descriptor is not None, "it was looked at"
         for place, each in enumerate(moved):
             last = place + 1 == len(moved) or moved[place + 1].lsn != each.lsn
-            yield _told(descriptor, each, each.lsn if last else None)
+            yield _told(self._node.store.part, descriptor, each, each.lsn if last else None)
         return False
 
 
-def _told(descriptor: Descriptor, moved: RowMoved, lsn: int | None) -> bytes:
+def _told(part: Part, descriptor: Descriptor, moved: RowMoved, lsn: int | None) -> bytes:
     """Return a change as an event; `lsn`, of a commit's last one, is where a client goes on."""
     if not moved.key:
         return event("truncate", {"lsn": moved.lsn}, lsn)
@@ -338,7 +341,8 @@ def _told(descriptor: Descriptor, moved: RowMoved, lsn: int | None) -> bytes:
         name: from_storage(column.type, values.get(column.element_id))
         for name, column in descriptor.by_name.items()
     }
-    return event("row", {"key": key, "row": row, "lsn": moved.lsn}, lsn)
+    shown = part.shown(descriptor, row)
+    return event("row", {"key": key, "row": shown, "lsn": moved.lsn}, lsn)
 
 
 def event(kind: str, data: Mapping[str, Any], lsn: int | None = None) -> bytes:

@@ -256,6 +256,8 @@ class Reads:
             self._open = None
 
     def row(self, descriptor: Descriptor, key: Key) -> Row | None:
+        """Return a row, all of it, for who may change it. Raises NotHeldHere."""
+        self._store.part.check_writable(descriptor)
         ahead = descriptor.ahead
         if ahead:
             descriptor = self._pinned[self._changed[descriptor.name][0]][0]
@@ -272,6 +274,7 @@ class Reads:
     def scan(
         self, descriptor: Descriptor, low: Key | None, high: Key | None, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
+        self._store.part.check_writable(descriptor)
         with self.snapshot() as snapshot:
             self._check_pinned(descriptor, snapshot)
             yield from snapshot.scan(descriptor, low, high, rows_max=rows_max)
@@ -279,6 +282,7 @@ class Reads:
     def get_by(
         self, descriptor: Descriptor, index: Index, values: Key, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
+        self._store.part.check_writable(descriptor)
         with self.snapshot() as snapshot:
             self._check_pinned(descriptor, snapshot)
             yield from snapshot.get_by(descriptor, index.element_id, values, rows_max=rows_max)

@@ -77,15 +77,17 @@ def open_replica(
     path: Path | str | None = None,
     tables: Collection[str] | None = None,
     where: Mapping[str, str] | None = None,
+    columns: Mapping[str, Collection[str]] | None = None,
     wait_s: float = COHERENT_TIMEOUT_S,
 ) -> Replica:
     """Open a replica in this process and wait until it is coherent.
 
     `tables`: those that it holds, all without any (LEASEHOLD_REPLICA_TABLES says it, too). `where`:
     which rows, by table, as a range of the first column of its primary key
-    (`{"seats": "flight >= 100 AND flight < 200"}`); what is named there need not be named in
-    `tables`. It answers about nothing else: whatever might need more is refused (NotHeldHere). With
-    other tables or conditions than before it begins anew with a copy of what it is to hold.
+    (`{"seats": "flight >= 100 AND flight < 200"}`). `columns`: which columns, by table, beside
+    those of the primary key. What is named there need not be named in `tables`. It answers about
+    nothing else: whatever might need more is refused (NotHeldHere). With another part than before
+    it begins anew with a copy of what it is to hold.
 
     `path`: its store, kept between runs so that it only has to catch up (default: the folder of
     this node, LEASEHOLD_DATA/LEASEHOLD_NODE). `wait_s` 0 does not wait. Raises NotCoherent when
@@ -93,7 +95,9 @@ def open_replica(
     hold those tables alone, SnapshotUnavailable when nobody has a copy for it.
     """
     given = settings or ClientSettings.read()
-    wish = given.replica.wish if tables is None and where is None else PartWish.of(tables, where)
+    wish = given.replica.wish
+    if tables is not None or where is not None or columns is not None:
+        wish = PartWish.of(tables, where, columns)
     if tables is not None and not wish.tables:
         raise ConfigurationError("a replica holds one table at least: name it in tables=")
     replica = Replica(given, path, wish)
@@ -237,7 +241,7 @@ class Replica(Closing):
         with reads.snapshot() as snapshot:
             descriptor = snapshot.newest(table)
             row = snapshot.get(descriptor, key_in(descriptor, key))
-        return None if row is None else named(descriptor, row)
+        return None if row is None else self.part.shown(descriptor, named(descriptor, row))
 
     def scan(
         self,
@@ -255,7 +259,7 @@ class Replica(Closing):
             descriptor = snapshot.newest(table)
             first, last = reads.bound(descriptor, low), reads.bound(descriptor, high)
             for _, row in snapshot.scan(descriptor, first, last, rows_max=rows_max):
-                yield named(descriptor, row)
+                yield self.part.shown(descriptor, named(descriptor, row))
 
     def get_by(
         self, index: str, values: Any, *, rows_max: int = ROWS_MAX, wait_s: float = 0.0
@@ -274,7 +278,7 @@ class Replica(Closing):
             stored = reads.index_key(descriptor, found, given)
             rows = snapshot.get_by(descriptor, found.element_id, stored, rows_max=rows_max)
             for _, row in rows:
-                yield named(descriptor, row)
+                yield self.part.shown(descriptor, named(descriptor, row))
 
     def query(
         self,

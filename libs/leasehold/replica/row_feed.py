@@ -66,7 +66,8 @@ class Following:
 
 
 class RowFeed:
-    """`applied` and `committed` are the node's, on its thread; all else is for any thread."""
+    """Hands out changes. `applied` and `committed` are the node's, on its thread; all else is for
+    any thread."""
 
     def __init__(self, part: Callable[[], Part]) -> None:
         self._part = part

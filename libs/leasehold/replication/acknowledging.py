@@ -146,7 +146,7 @@ class Acknowledger:
         self._part_told, self._part_told_ns = told, now.mono_ns
         name = self._settings.name
         tables = tuple(
-            (table_id, held.name, held.where) for table_id, held in sorted(part.tables.items())
+            (table_id, held.name, held.which()) for table_id, held in sorted(part.tables.items())
         )
         report = PartReport(name, self._incarnation, tables, now.wall_us)
         return [Send(Topic.ACKS, 0, name.encode(), report, 0)]

@@ -46,6 +46,21 @@ def conditions(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found.items()))
 
 
+def column_lists(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return names of columns by table from a JSON object."""
+    expected = 'a JSON object of columns by table, such as {"seats": ["flight", "free"]}'
+    if len(text) > WHERE_BYTES_MAX:
+        raise ValueError(f"{expected}, {WHERE_BYTES_MAX:,} bytes at most")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise ValueError(expected) from None
+    lists = isinstance(found, dict) and all(isinstance(each, list) for each in found.values())
+    if not lists or not all(isinstance(n, str) for each in found.values() for n in each):
+        raise ValueError(expected)
+    return tuple(sorted((table, tuple(names)) for table, names in found.items()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSettings:
     """The settings of what a replica holds. Without any it holds everything."""
@@ -64,7 +79,15 @@ class ReplicaSettings:
         parse=conditions,
     )
 
+    columns: tuple[tuple[str, tuple[str, ...]], ...] = setting(
+        "LEASEHOLD_REPLICA_COLUMNS",
+        "which columns it holds of some of them, beside those of the primary key: a JSON object of"
+        " arrays of names by table",
+        default=(),
+        parse=column_lists,
+    )
+
     @property
     def wish(self) -> PartWish:
         """Return what the replica is to hold."""
-        return PartWish.of(self.tables, dict(self.where))
+        return PartWish.of(self.tables, dict(self.where), dict(self.columns))

@@ -145,6 +145,14 @@ def test_the_stored_form_is_read_back() -> None:
 
 
 def test_a_wish_is_met_by_the_part_that_was_made_of_it() -> None:
+    listed = PartWish.of(["crews"], None, {"seats": ["b", "a"]})
+    of_it = Part.of([HeldTable(1, "seats", columns=("a", "b"), elements=frozenset({1, 2}))])
+    assert not listed.is_met_by(of_it)
+    assert PartWish.of(None, None, {"seats": ["b", "a"]}).is_met_by(of_it)
+    assert PartWish.from_json(listed.to_json()) == listed
+    assert part_from_wire(of_it.to_wire()) == of_it
+    assert of_it.words() == "seats (columns a, b)"
+    assert not of_it.holds_whole(1)
     wish = PartWish.of(["crews"], {"seats": NARROW.where})
     assert wish.tables == ("crews", "seats")
     assert wish.is_met_by(PART)

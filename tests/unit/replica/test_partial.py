@@ -277,3 +277,61 @@ def test_sequences_come_with_the_tables_that_draw_from_them(database: DevDatabas
     ask(database, "r2", "INSERT INTO bags (note) VALUES ('c')")
     text = "SELECT * FROM bags ORDER BY id"
     assert ask(database, "r2", text) == ask(database, "r1", text)
+
+
+COLUMNS_OF_SEATS = PartWish.of(None, None, {"seats": ["flight"]})
+
+
+def test_a_table_of_some_columns(database: DevDatabase) -> None:
+    """What names no other column is answered as anywhere; all else, and each change, is refused."""
+    narrow(database, "r2", COLUMNS_OF_SEATS)
+    ask(database, "r1", "CREATE INDEX seats_by_both ON seats (flight, name)")
+    ask(database, "r1", "UPDATE seats SET name = 'other' WHERE id < 50")
+    ask(database, "r1", "UPDATE seats SET flight = 3 WHERE id < 10")
+    ask(database, "r1", "DELETE FROM seats WHERE id = 11")
+    ask(database, "r1", "INSERT INTO seats VALUES (900, 3, 'new')")
+    for text in (
+        "SELECT id, flight FROM seats ORDER BY id",
+        "SELECT count(*) FROM seats WHERE flight = 3",
+        "SELECT flight, count(*) FROM seats GROUP BY flight ORDER BY 1",
+    ):
+        assert ask(database, "r2", text) == ask(database, "r1", text), text
+    for text in (
+        "SELECT * FROM seats",
+        "SELECT id FROM seats WHERE name = 'n3'",
+        "SELECT id FROM seats ORDER BY name",
+        "SELECT s FROM seats s",
+        "SELECT (SELECT max(name) FROM seats)",
+        "UPDATE seats SET flight = 4 WHERE id = 1",
+        "DELETE FROM seats WHERE id = 1",
+        "INSERT INTO seats VALUES (901, 3, 'new')",
+    ):
+        error = refusal(database, text)
+        assert "only columns flight of table 'seats'" in error.message, text
+    with database._stores["r2"].open_snapshot() as snapshot:
+        row = snapshot.get(snapshot.newest("seats"), (900,))
+    assert row is not None
+    assert [value for value in row.values.values() if value is not None] == [900, 3]
+    assert database.check().differences == ()
+
+
+def test_columns_that_come_later_are_not_held(database: DevDatabase) -> None:
+    narrow(database, "r2", COLUMNS_OF_SEATS)
+    ask(database, "r1", "ALTER TABLE seats ADD COLUMN kind text NOT NULL DEFAULT 'window'")
+    more = "twice bigint GENERATED ALWAYS AS (id * 2) STORED"
+    ask(database, "r1", f"ALTER TABLE seats ADD COLUMN {more}")
+    ask(database, "r1", "ALTER TABLE seats RENAME COLUMN flight TO trip")
+    ask(database, "r1", "ALTER TABLE seats DROP COLUMN name")
+    ask(database, "r1", "UPDATE seats SET kind = 'aisle' WHERE id < 5")
+    text = "SELECT id, trip FROM seats ORDER BY id"
+    assert ask(database, "r2", text) == ask(database, "r1", text)
+    refusal(database, "SELECT kind FROM seats")
+    assert database.check().differences == ()
+
+
+def test_columns_that_can_not_be_held_are_named(database: DevDatabase) -> None:
+    ask(database, "r1", "CREATE INDEX seats_lower ON seats (lower(name))")
+    with pytest.raises(ConfigurationError, match="'nothing' of table 'seats'"):
+        narrow(database, "r2", PartWish.of(None, None, {"seats": ["nothing"]}))
+    with pytest.raises(ConfigurationError, match=r"'seats_lower' .* computes with name"):
+        narrow(database, "r2", COLUMNS_OF_SEATS)

@@ -10,6 +10,7 @@ import apsw
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.part import KeyRange, Part
+from leasehold.catalog.privileges import Privilege
 from leasehold.model.errors import NotHeldHere, Refused
 from leasehold.sql.planning.plan import Prepared
 
@@ -43,7 +44,20 @@ def check_read(connection: apsw.Connection, prepared: Prepared, parameters: Sequ
             ranges = [KeyRange()]
         for each in ranges:
             part.check_range(table, each)
+    _check_columns(part, prepared, tables)
     _check_conflicts(part, prepared)
+
+
+def _check_columns(part: Part, prepared: Prepared, tables: dict[int, Descriptor]) -> None:
+    """Refuse what names other columns than those that are there: a statement needs the privilege
+    to read each column that it names, whoever runs it."""
+    for table_id, _, privilege, columns, _ in prepared.needs:
+        table = tables.get(table_id)
+        if table is not None and privilege & Privilege.SELECT:
+            part.check_columns(table, columns)
+    write = prepared.write
+    if write is not None:
+        part.check_writable(write.bound.descriptor)
 
 
 def _check_conflicts(part: Part, prepared: Prepared) -> None:

@@ -20,10 +20,12 @@ from leasehold.adapters.sqlite.layout import (
     PARTIAL_LAYOUT,
     column_name,
     connect,
+    element_ids,
+    physical_columns,
     write_part,
 )
 from leasehold.adapters.sqlite.read_catalog import CatalogReader, ReadCatalog
-from leasehold.catalog.part import KeyRange, Part, PartWish
+from leasehold.catalog.part import HeldTable, KeyRange, Part, PartWish
 from leasehold.catalog.part_choice import choose_part
 from leasehold.catalog.states import State
 from leasehold.model.errors import ConfigurationError
@@ -101,7 +103,14 @@ def _copy(copy: apsw.Connection, wish: PartWish) -> PartCopy:
             keys = part.keys(table_id)
             column = _key_of(name, table_id, catalog)
             where, bindings = _where(column, keys)
-            copy.execute(f"INSERT INTO main.{name} SELECT * FROM source.{name}{where}", bindings)
+            shown = (
+                _columns_of(copy, name, part.tables[table_id], catalog)
+                if (part.tables is not None and part.lists_columns(table_id))
+                else "*"
+            )
+            copy.execute(
+                f"INSERT INTO main.{name} SELECT {shown} FROM source.{name}{where}", bindings
+            )
             if name[0] == "t":
                 rows[table_id] = copy.changes()
     write_part(copy, part)
@@ -131,6 +140,31 @@ def _key_of(name: str, table_id: int, catalog: ReadCatalog) -> str:
     if name[0] == "x":
         return "p0"
     return column_name(catalog.versions[table_id][-1].primary_key[0])
+
+
+def _columns_of(copy: apsw.Connection, name: str, held: HeldTable, catalog: ReadCatalog) -> str:
+    """Return what is copied of each column of a table of rows, images or entries: nothing of a
+    column that is not held. An entry has then the parts that the row has."""
+    columns = physical_columns(copy, name)
+    if name[0] != "x":
+        lacking = {
+            column_name(element) for element in element_ids(columns) if element not in held.elements
+        }
+        return ", ".join("NULL" if column in lacking else column for column in columns)
+    index_id = int(name.rpartition("_")[2])
+    versions = reversed(catalog.versions[held.table_id])
+    found = (i for version in versions for i in version.indexes if i.element_id == index_id)
+    index = next(found, None)
+    if index is None:
+        return ", ".join(columns)
+    shown = list(columns)
+    for place, element in enumerate(index.columns):
+        if element not in held.elements and f"k{place}" in columns:
+            shown[columns.index(f"k{place}")] = "x''"
+    for place, element in enumerate(index.included):
+        if element not in held.elements and f"i{place}" in columns:
+            shown[columns.index(f"i{place}")] = "NULL"
+    return ", ".join(shown)
 
 
 def _where(column: str, keys: KeyRange) -> tuple[str, tuple[Any, ...]]:

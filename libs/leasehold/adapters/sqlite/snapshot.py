@@ -134,11 +134,14 @@ class Readers:
         """
         catalog = self._catalogs.newest
         descriptor = None if catalog is None else catalog.newest.get(table)
-        if catalog is None or descriptor is None or not self.part.holds(descriptor.table_id):
+        part = self.part
+        if catalog is None or descriptor is None or not part.holds(descriptor.table_id):
+            return None
+        if part.lists_columns(descriptor.table_id):
             return None
         try:
             key = key_of(descriptor)
-            self.part.check_key(descriptor, key)
+            part.check_key(descriptor, key)
         except LeaseholdError:
             return None
         reader = self._take()
@@ -317,6 +320,7 @@ class SqliteSnapshot:
         """Rows whose index columns start with `values` (None finds NULLs), in index order."""
         self.part.check_range(descriptor, KeyRange())
         index = next(i for i in descriptor.indexes if i.element_id == index_id)
+        self.part.check_columns(descriptor, index.over)
         assert index.state in READABLE, f"index {index.name!r} is not public in this version"
         plan, entries = self.plan(descriptor), EntriesPlan(descriptor, index)
         shown = ", ".join(f"t.{name}" for name in plan.all_names)

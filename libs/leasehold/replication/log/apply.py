@@ -61,7 +61,10 @@ def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -
         descriptor = catalog.version(change.table_id, change.version)
         store.change(descriptor, change, lsn, position, None)
     for backfill in commit.backfills:
-        held = backfill if part.is_whole else part.backfill(backfill)
+        descriptor = catalog.version(backfill.table_id, backfill.version)
+        held: Backfill | None = backfill
+        if not part.is_whole:
+            held = part.backfill(backfill, [index.element_id for index in descriptor.indexes])
         if held is not None:
             apply_backfill(held, lsn, catalog, store)
 

@@ -24,7 +24,8 @@ from leasehold.values.time_zone import UTC
 
 RANGED: Final = frozenset({"smallint", "integer", "bigint", "text", "varchar", "uuid", "date"})
 """Types whose values stand in a key as they are compared."""
-_LOWER: Final = (">", ">=")
+_FROM: Final = frozenset({"=", ">", ">="})
+_UP_TO: Final = frozenset({"=", "<", "<="})
 _RELATION: Final = 1
 
 
@@ -82,7 +83,7 @@ def _is_plain(sought: Sought, field: Any) -> bool:
     value = sought.values[0]
     return (
         sought.part == field
-        and sought.sign in ("=", "<", "<=", *_LOWER)
+        and sought.sign in _FROM | _UP_TO
         and isinstance(value, Value)
         and type(value.value) in (int, str)
     )
@@ -95,10 +96,10 @@ def _narrowed(found: KeyRange, sought: Sought) -> KeyRange:
     value = constant.value
     behind = next_value(value)
     low, high = found
-    if sought.sign in ("=", *_LOWER):
+    if sought.sign in _FROM:
         least = behind if sought.sign == ">" else value
         low = least if low is None else max(low, least)
-    if sought.sign in ("=", "<", "<="):
+    if sought.sign in _UP_TO:
         most = value if sought.sign == "<" else behind
         high = most if high is None or (most is not None and most < high) else high
     return KeyRange(low, high)

@@ -158,8 +158,8 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """`keyed` says of each mention of a table where in its primary key the rows are that count, by
-    whatever they are found; for who has not all of them."""
+    """What a statement reads. `keyed` says of each mention of a table where in its primary key the
+    rows are that count, by whatever they are found: for who has not all of them."""
 
     places: tuple[Place, ...]
     lookups: tuple[Lookup, ...] = ()
