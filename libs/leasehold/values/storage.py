@@ -409,7 +409,9 @@ def keep_stored(kind: Type) -> Converter:
 
     def keep(value: Any) -> Any:
         if fit(value) != value:
-            raise TooLong(f"{len(value)} characters, with blanks at its end, are too long for {kind}")
+            raise TooLong(
+                f"{len(value)} characters, with blanks at its end, are too long for {kind}"
+            )
         return value
 
     return keep

@@ -1,5 +1,5 @@
 """Goal: a unique index to which NULLs are equal, and an index that becomes a constraint's, are what
-they are in PostgreSQL: the same rows are refused with the same SQLSTATE, and catalogs tell the same.
+they are in PostgreSQL: the same rows are refused with the same SQLSTATE, catalogs tell the same.
 
 Method: the same statements in both, and the same rows, tags and SQLSTATEs asked of both.
 """
@@ -16,7 +16,9 @@ from tests.support.postgres.client_server import Server
 
 pytestmark = pytest.mark.integration
 
-INDEXES: Final = "select indexname, indexdef from pg_indexes where tablename in ('t', 'u') order by 1"
+INDEXES: Final = (
+    "select indexname, indexdef from pg_indexes where tablename in ('t', 'u') order by 1"
+)
 CONSTRAINTS: Final = (
     "select conname, contype, pg_get_constraintdef(oid) from pg_constraint"
     " where conrelid in ('t'::regclass, 'u'::regclass) order by 1"

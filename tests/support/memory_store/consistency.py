@@ -103,7 +103,9 @@ def find_unheld(
     condition 6, once they have it."""
     held = {c.element_id: c for c in newest.columns if c.narrow is not None}
     pairs = dict(data.columns)
-    pairs |= {((*k,), e): v for k in data.exists for e, v in zip(newest.primary_key, k, strict=True)}
+    pairs |= {
+        ((*k,), e): v for k in data.exists for e, v in zip(newest.primary_key, k, strict=True)
+    }
     return tuple(
         Violation(6, e, key, f"column {held[e].name!r}: {value!r} is no {held[e].narrow}")
         for (key, e), value in sorted(pairs.items(), key=repr)

@@ -12,7 +12,6 @@ import pytest
 
 from leasehold.adapters.sqlite.checking.value_forms import install_form_check, wrong_value
 from leasehold.catalog.definitions import format_type
-from leasehold.catalog.elements import Column
 from leasehold.events.avro_schema import avro_type
 from leasehold.events.debezium.column_types import Decimals, form_of
 from leasehold.pgwire.values.decoding import make_decoder

@@ -1,4 +1,4 @@
-"""ADD CONSTRAINT … {UNIQUE | PRIMARY KEY} USING INDEX: an index that is there becomes a constraint's.
+"""ADD CONSTRAINT … {UNIQUE | PRIMARY KEY} USING INDEX: an index becomes that of a constraint.
 
 It keeps its entries. A UNIQUE constraint is the index with the constraint's name; a primary key
 needs no index of its own, so the one that is named goes.
@@ -49,9 +49,7 @@ def with_columns_of_index(
     return replace(key, columns=columns, name=key.name or index.name)
 
 
-def find_fitting(
-    table: Descriptor, name: str, position: int, taken: Collection[str]
-) -> Index:
+def find_fitting(table: Descriptor, name: str, position: int, taken: Collection[str]) -> Index:
     """Return the index of a table that a constraint may be made of. Raises UnknownObject (42704),
     IndexNotFit (55000), WrongObject (42809), FeatureNotSupported."""
     index = table.index(name)

@@ -103,8 +103,8 @@ def find_constraint(reading: Reading, body: Body) -> int:
 
 
 def read_table_constraint(reading: Reading, body: Body, table: str, end: int) -> Constraint:
-    """[CONSTRAINT n] PRIMARY KEY (…) | UNIQUE (…) | {PRIMARY KEY | UNIQUE} USING INDEX i | CHECK (…)
-    | FOREIGN KEY (…) …; `end`: of its words."""
+    """[CONSTRAINT n] PRIMARY KEY (…) | UNIQUE (…) | {PRIMARY KEY | UNIQUE} USING INDEX i |
+    CHECK (…) | FOREIGN KEY (…) …; `end`: of its words."""
     word_index = find_constraint(reading, body)
     name = body.get("conname")
     match body["contype"]:
