@@ -85,7 +85,7 @@ class KeyDefinition(NamedTuple):
 class ByIndex(NamedTuple):
     """[CONSTRAINT name] {UNIQUE | PRIMARY KEY} USING INDEX index."""
 
-    index: str
+    index_name: str
     position: int
     name: str | None
     primary: bool
