@@ -36,8 +36,10 @@ from leasehold.model.topics import Topics
 from leasehold.pipeline.schedule import RunId, decide
 from leasehold.settings.carried_kafka import carry
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
+from leasehold.settings.extras import need_extra
 from leasehold.settings.private_files import make_private_folder
 from leasehold.settings.request_key import RequestKeySettings
+from leasehold.settings.traces import TraceSettings
 from spark_streaming.backfill import Backfill
 from spark_streaming.fact_store import LOCAL, path_of
 from spark_streaming.failure_words import words_of
@@ -49,7 +51,7 @@ from spark_streaming.run_thread import RunResources, RunThread
 from spark_streaming.session import DriverAddress, connector_jars, start_session, warm_up
 from spark_streaming.spark_settings import SparkSettings
 from spark_streaming.validation import Validation
-from spark_streaming.verify_retry import RetryStream
+from spark_streaming.verify_retry import NO_TRACES, RetryStream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,6 +75,7 @@ class Driver:
         settings: SparkSettings,
         folder: Folder,
         keys: RequestKeys = NO_KEYS,
+        traces: TraceSettings = NO_TRACES,
     ) -> None:
         """Make ready to start. `folder`: what another driver goes on from. Raises
         SparkUnavailable."""
@@ -95,6 +98,7 @@ class Driver:
             trigger_ms=settings.trigger_ms,
             carried=settings.on_cluster,
             keys=keys,
+            traces=traces,
         )
         self._running: dict[RunId, RunThread] = {}
         self._finished: set[RunId] = set()
@@ -214,6 +218,7 @@ class ProcessSettings:
     topics: Topics
     requests: RequestKeySettings
     keys: RequestKeys
+    traces: TraceSettings
 
     @classmethod
     def read(cls, environ: Environment) -> ProcessSettings:
@@ -229,11 +234,12 @@ class ProcessSettings:
             Topics(cluster.database, cluster.replication_factor),
             requests,
             _keys_of(requests),
+            from_environment(TraceSettings, environ),
         )
 
     @property
     def groups(self) -> Sequence[object]:
-        return self.cluster, self.kafka, self.spark, self.requests
+        return self.cluster, self.kafka, self.spark, self.requests, self.traces
 
 
 def _keys_of(requests: RequestKeySettings) -> RequestKeys:
@@ -304,7 +310,10 @@ def _run_driver(settings: ProcessSettings, disk: Path, exposition: Exposition, s
     # Spark's own handler for SIGINT would end the JVM under running queries.
     stop_on_signals(stop)
     folder = open_folder(session, settings.spark, disk, cluster.database)
-    driver = Driver(session, kafka, topics, settings.spark, folder, settings.keys)
+    keys, traces = settings.keys, settings.traces
+    if traces.endpoint is not None:
+        need_extra("traces", "LEASEHOLD_TRACES_ENDPOINT", "opentelemetry")
+    driver = Driver(session, kafka, topics, settings.spark, folder, keys, traces)
     exposition.add("driver", driver.samples)
     try:
         known = carry(kafka) if settings.spark.on_cluster else kafka

@@ -21,9 +21,11 @@ from pyspark.errors import PySparkException
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable, LogStopped, Refused
 from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.model.topics import Topics
+from leasehold.model.traces import NO_SPANS, SpanSink
 from leasehold.pipeline.attempt_child import ENDED_MAX, AttemptChild
 from leasehold.pipeline.retry_state import (
     BUCKETS,
@@ -35,8 +37,10 @@ from leasehold.pipeline.retry_state import (
     step,
     unpack,
 )
+from leasehold.pipeline.retry_traces import retry_spans
 from leasehold.settings.carried_kafka import carry
 from leasehold.settings.environment import KafkaSettings
+from leasehold.settings.traces import TraceSettings
 from spark_streaming.failure_words import words_of
 
 if TYPE_CHECKING:
@@ -56,11 +60,16 @@ WATCHED_KBYTES_MAX: Final = 1_024  # that one has come is all that is wanted of 
 OUTPUT: Final = "request_id binary, content_type string, body binary"
 STATE: Final = "waiting binary"
 QUERY: Final = "verify-retry"
+NO_TRACES: Final = TraceSettings()
 _NS: Final = 1_000_000
 
 
 def retry(
-    attempts_max: int, early_ms: int, keys: RequestKeys, database: str
+    attempts_max: int,
+    early_ms: int,
+    keys: RequestKeys,
+    database: str,
+    traces: TraceSettings = NO_TRACES,
 ) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
     """Return the function that Python workers run per bucket: (key, frames, state) → frames."""
 
@@ -77,6 +86,10 @@ def retry(
             state.setTimeoutDuration(max(1, next_due_ms - now_ms))
         elif state.exists:
             state.remove()
+        spans = _spans(traces, database)
+        if spans.is_on:
+            for span in retry_spans(codec, ready, now_ms, boottime_ns()):
+                spans.record(span)
         aside = _computing_aside(keys, database, attempts_max)
         rows = [row for row in aside(ready) if row is not None]
         if rows:
@@ -93,6 +106,22 @@ def _computing_aside(
     attempts = NextAttempts(MessagePackCodec(), keys, database, attempts_max)
     child = AttemptChild(partial(_encoded, attempts))
     return partial(child.results, give_up=partial(_given_up, attempts))
+
+
+@lru_cache(maxsize=1)
+def _spans(traces: TraceSettings, database: str) -> SpanSink:
+    """Return where a worker's spans go, as long as it lives."""
+    if traces.endpoint is None:
+        return NO_SPANS
+    try:
+        from leasehold.adapters.tracing.otlp import OtlpSpans
+    except ImportError:
+        log.warning(
+            "requests that wait for a retry have no spans: leasehold[traces] is not installed in"
+            " the Python of Spark's executors"
+        )
+        return NO_SPANS
+    return OtlpSpans(traces.endpoint, 0.0, "leasehold-spark", "retry", database)
 
 
 def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
@@ -153,6 +182,7 @@ class RetryStream:
         trigger_ms: int,
         carried: bool = False,
         keys: RequestKeys = NO_KEYS,
+        traces: TraceSettings = NO_TRACES,
     ) -> None:
         """Make ready to start. `carried`: workers have none of the files that `kafka` names."""
         self._session = session
@@ -160,6 +190,7 @@ class RetryStream:
         self._carried = carried
         self._topics = topics
         self._keys = keys
+        self._traces = traces
         self._checkpoint = checkpoint
         self._attempts_max = attempts_max
         self._trigger_ms = trigger_ms
@@ -273,6 +304,7 @@ class RetryStream:
                     self._early_ms,
                     self._keys,
                     self._topics.database,
+                    self._traces,
                 ),
                 OUTPUT,
                 STATE,

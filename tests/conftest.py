@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from xdist.remote import Producer
 
 from leasehold.adapters.os.garbage import collect_seldom
 from tests.models.summary import AddLine, ModelLine, Tell, table
+from tests.support.memory_folder import ROOT_NAME, choose_root
 from tests.support.worker_groups import GroupScheduling
 
 # How long an example takes says what else the machine does.
@@ -20,6 +22,13 @@ settings.load_profile("leasehold")
 
 PROPERTY = "model_line"
 TOLD = "told"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let folders of tests lie in memory where there is room; workers inherit it."""
+    root = choose_root(os.environ)
+    if root is not None and config.getoption("basetemp") is None:
+        os.environ[ROOT_NAME] = str(root)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -22,6 +22,7 @@ from leasehold.lease.agent.held_leases import Use
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.audit import AuditLog, NotAudited
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
+from leasehold.model.traces import NO_SPANS, SpanSink
 from leasehold.replica.advisory_locks import NodeLocks
 from leasehold.replica.as_of import snapshot_lsn_of
 from leasehold.replica.reads import Reads
@@ -126,6 +127,10 @@ class StageNode:
     @property
     def audit(self) -> AuditLog:
         return NotAudited()
+
+    @property
+    def spans(self) -> SpanSink:
+        return NO_SPANS
 
     def cluster(self) -> ClusterView:
         raise AssertionError("no story asks for it")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, Self
 
 from leasehold.adapters.os.clock import boottime_ns, new_request_id, random_bytes
+from leasehold.adapters.tracing.current_trace import current_traceparent
 from leasehold.client.pending import Pending, RequestStatus, status_of
 from leasehold.client.request_form import form
 from leasehold.client.request_group import RequestGroup
@@ -130,12 +131,15 @@ class ChangeProducer:
     ) -> Pending:
         """Send one request; waits for room while too many are in flight. `together`: with those
         of others who wait for their answers, too (`request_group.py`); one that can't be sent then
-        counts as unknown.
+        counts as unknown. Where the caller has a span of OpenTelemetry's open, the request belongs
+        to its trace.
 
         Raises MalformedRequest for what has no wire form, and BusUnavailable when there is no
         room in `timeout_s` (nothing was sent then).
         """
-        made = form(request, self.reply_to, new_request_id, self._sign)
+        traceparent = request.traceparent if isinstance(request, ChangeRequest) else ""
+        traceparent = traceparent or current_traceparent()
+        made = form(request, self.reply_to, new_request_id, self._sign, traceparent)
         pending = Pending(*made, self._lock, self._ask)
         with self._lock:
             self._await_room(timeout_s)

@@ -15,6 +15,7 @@ from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.ids import parse_request_id, request_time_ms
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Queue
 from leasehold.model.signatures import NO_KEYS, Signer, signer
+from leasehold.model.traces import add_trace
 
 
 class RequestForm(NamedTuple):
@@ -33,9 +34,10 @@ def form(
     reply_to: int,
     fresh_id: Callable[[], bytes],
     sign: Signer = UNSIGNED,
+    traceparent: str = "",
 ) -> RequestForm:
     """Encode a request whose answer goes to `reply_to`, and sign it in the name of its principal.
-    `fresh_id` is called unless it brings an id.
+    `fresh_id` is called unless it brings an id. `traceparent`: under which it is sent, "" = none.
 
     Raises MalformedRequest for an id that is no UUIDv7 and for values without a wire form,
     RequestTooLarge.
@@ -44,11 +46,15 @@ def form(
         sent = request if request.id else request._replace(id=fresh_id())
         content_type, body = encode_request(sent, reply_to)
         content_type = sign(_REQUESTS, sent.principal, content_type, body)
+        if traceparent:
+            content_type = add_trace(content_type, traceparent)
         return RequestForm(sent.id, content_type, body, sent.on_conflict)
     request_id = _id_of(request.get("id"), fresh_id)
     fields = {**request, "id": request_id, "reply_to": reply_to}
     content_type, data = pack_fields(fields)
     content_type = sign(_REQUESTS, "", content_type, data)
+    if traceparent:
+        content_type = add_trace(content_type, traceparent)
     wish = request.get("on_conflict")
     on_conflict = _WISHES.get(wish, _RETRY) if isinstance(wish, str) else _RETRY
     return RequestForm(request_id, content_type, data, on_conflict)

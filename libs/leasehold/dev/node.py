@@ -20,6 +20,7 @@ from leasehold.lease.agent.held_leases import Use
 from leasehold.model.audit import AuditLog
 from leasehold.model.errors import NoMaster, NotCoherent
 from leasehold.model.records.requests import BarrierRequest, ChangeRequest, DeadLetter, Outcome
+from leasehold.model.traces import NO_SPANS, SpanSink
 from leasehold.replica.advisory_locks import NodeLocks
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
 from leasehold.replica.reads import Reads
@@ -60,6 +61,10 @@ class DevNode:
     @property
     def audit(self) -> AuditLog:
         return self._all.audit
+
+    @property
+    def spans(self) -> SpanSink:
+        return NO_SPANS
 
     @property
     def temp(self) -> TempRoom:

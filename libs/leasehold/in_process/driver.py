@@ -22,6 +22,7 @@ from leasehold.model.audit import AuditEvent
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable
 from leasehold.model.records.requests import ResultBatch
 from leasehold.model.topics import PUBLISHED_BYTES_MAX
+from leasehold.model.traces import TRACEPARENT
 from leasehold.node.node_topics import NodeTopics
 from leasehold.node.runner import NodeRunner
 from leasehold.replication.effects import (
@@ -157,7 +158,9 @@ class MemoryDriver:
         runner, now = self._runner, self._process.now()
         if runner.is_new(topic, message.offset, now.mono_ns):
             content_type = message.headers.get("content-type")
-            runner.take(topic, message.offset, content_type, message.value or b"", now)
+            traceparent = message.headers.get(TRACEPARENT, "")
+            data = message.value or b""
+            runner.take(topic, message.offset, content_type, data, now, traceparent)
 
     def stop(self, topic: str) -> None:
         subscription = self._process.subscriptions.pop(topic, None)

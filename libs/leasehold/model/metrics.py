@@ -68,6 +68,9 @@ REDIS_UP: Final = _PROCESS.gauge(
     "carries",
 )
 LOG_LINES: Final = _PROCESS.counter("log_lines", "Lines of the process's log by level", "level")
+SPANS: Final = _PROCESS.counter(
+    "spans", "Spans of traces that a collector has taken, or that were lost", "outcome"
+)
 SCRAPE_FAILURES: Final = _PROCESS.counter(
     "scrape_failures", "Parts of a process that could not be read for a scrape", "part"
 )

@@ -27,9 +27,11 @@ from typing import Final, NamedTuple, Protocol
 from urllib.parse import quote, unquote_to_bytes
 
 from leasehold.model.errors import ConfigurationError, NotAuthentic
+from leasehold.model.traces import TRACEPARENT, add_trace, split_trace
 
 CONTENT_TYPE_CHARACTERS_MAX: Final = 400
-"""A role's name of 63 bytes, each of them written as three characters, with all that is beside."""
+"""A role's name of 63 bytes, each of them written as three characters, with all that is beside, the
+place in a trace (`traces.py`) too."""
 MASTER_KEY_CHARACTERS_MIN: Final = 32
 MASTER_KEYS_MAX: Final = 4
 ROLE_KEYS_MAX: Final = 1_000
@@ -74,12 +76,18 @@ NO_KEYS: Final = RequestKeys()
 
 
 class Mark(NamedTuple):
-    """What stands behind a media type. `signature` None: there is none."""
+    """What stands behind a media type. `signature` None: there is none. `traceparent`: under which
+    it was sent, as it was said, "" = under none."""
 
     media_type: str
     role: str = MACHINERY
     number: str = ""
     signature: bytes | None = None
+    traceparent: str = ""
+
+    def continue_trace(self, content_type: str) -> str:
+        """Return the content type of a message that follows from this one, in the same trace."""
+        return add_trace(content_type, self.traceparent) if self.traceparent else content_type
 
 
 class Proven(NamedTuple):
@@ -243,7 +251,7 @@ def read_mark(content_type: str) -> Mark:
         signature = _of_hex(named["signature"])
         if signature is None or len(signature) != _KEY_BYTES:
             raise NotAuthentic("'signature' in the content type is none of HMAC-SHA256")
-    return Mark(first.strip(), role, number, signature)
+    return Mark(first.strip(), role, number, signature, named.get(TRACEPARENT, ""))
 
 
 def _role_of(text: str) -> str:
@@ -306,7 +314,7 @@ class Verifier:
 
     def read(self, queue: str, content_type: str, body: bytes) -> tuple[str, Proven]:
         """Return the media type, and whose the message is. Raises NotAuthentic."""
-        before, _, text = content_type.rpartition(_SIGNATURE)
+        before, _, text = split_trace(content_type)[0].rpartition(_SIGNATURE)
         known = self._known.get((queue, before))
         if known is not None:
             made = hmac.digest(known.secret, known.head + body, "sha256")
@@ -331,7 +339,7 @@ class Verifier:
             return Proven(mark.role), b""
         if mark.signature is None:
             return self._unsigned(mark), b""
-        media_type, role, number, signature = mark
+        media_type, role, number, signature, _ = mark
         assert signature is not None, "looked at a moment ago"
         secrets = self._keys_of(role, number) if number else self._cluster
         for secret in secrets:

@@ -28,6 +28,7 @@ from leasehold.model.measures import Sample
 from leasehold.model.ports import StoreWriter
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
+from leasehold.model.traces import NO_SPANS, SpanSink
 from leasehold.node.broker_wait import once_there
 from leasehold.node.disk_watch import DiskWatch
 from leasehold.node.kafka_driver import KafkaDriver
@@ -107,8 +108,10 @@ class KafkaNode:
         store: StoreWriter,
         audit: AuditLog | None = None,
         file: Path | None = None,
+        spans: SpanSink = NO_SPANS,
     ) -> None:
-        """Make ready to run. `file`: the store's, if its disk is to be watched."""
+        """Make ready to run. `file`: the store's, if its disk is to be watched. `spans`: who is
+        told of requests that are to be followed."""
         settings = _with_fast_paths(settings, kafka, redis)
         self._candidate = settings.candidate
         self._topics = NodeTopics(topics)
@@ -133,7 +136,9 @@ class KafkaNode:
             now(),
             secret=random_bytes(SECRET_BYTES),
             clock_ns=boottime_ns,
+            spans=spans,
         )
+        self.spans = spans
         self._runner = NodeRunner(self.node, settings, self._topics, self._driver)
         self._intake = self._runner.intake
         self._awaited_ns = settings.fast_requests.awaited_ms * NS_PER_MS
@@ -254,7 +259,8 @@ class KafkaNode:
         step_now = begun = now()
         for record in records:
             data = record.value or b""
-            runner.take(record.topic, record.offset, record.content_type, data, step_now)
+            headers = record.content_type, data, step_now, record.traceparent
+            runner.take(record.topic, record.offset, *headers)
             if record.topic == log and boottime_ns() - begun.mono_ns > TURN_NS_MAX:
                 step_now = begun = now()
                 runner.step(Tick(), step_now)

@@ -31,6 +31,7 @@ from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_memory
 from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.adapters.tracing.spans import open_spans
 from leasehold.model.audit import NotAudited
 from leasehold.model.measures import Sample
 from leasehold.model.signatures import OPEN, Verifier
@@ -50,6 +51,7 @@ from leasehold.settings.environment import (
 from leasehold.settings.private_files import make_node_folder
 from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
+from leasehold.settings.traces import TraceSettings
 
 LOG: Final = logging.getLogger("leasehold.process")
 BELIEVES_ALL: Final = (
@@ -99,13 +101,15 @@ class NodeProcessSettings:
     requests: RequestKeySettings
     verifier: Verifier
     audit: AuditSettings
+    traces: TraceSettings
     beside: Prepared | None
     topics: Topics
     tls: SSLContext | None
 
     @property
     def groups(self) -> Sequence[object]:
-        own = (self.cluster, self.kafka, self.redis, self.snapshot, self.requests, self.audit)
+        own: tuple[object, ...] = (self.cluster, self.kafka, self.redis, self.snapshot)
+        own += (self.requests, self.audit, self.traces)
         return own if self.beside is None else (*own, self.beside.settings)
 
 
@@ -137,6 +141,7 @@ def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> 
         requests=requests,
         verifier=requests.verifier(cluster.database) if node.candidate else OPEN,
         audit=from_environment(AuditSettings, environ),
+        traces=from_environment(TraceSettings, environ),
         beside=None if prepare is None else prepare(environ),
         topics=topics,
         tls=tls,
@@ -148,6 +153,10 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
     path = cluster.folder / "store.db"
     with ExitStack() as made:
         exposition = made.enter_context(serve_metrics(cluster))
+        service = "leasehold-master" if node_settings.candidate else "leasehold-replicant"
+        traced = open_spans(settings.traces, service, cluster.node, cluster.database)
+        spans = made.enter_context(traced)
+        exposition.add("traces", spans.samples)
         with sqlite_errors(path):
             topics, kafka, snapshot = settings.topics, settings.kafka, settings.snapshot
             await_room(path, cluster.disk_reserve_bytes, stop)
@@ -181,7 +190,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             audit = _audit_log(settings)
             made.callback(audit.close)
             node = KafkaNode(
-                named, settings.topics, settings.kafka, settings.redis, store, audit, path
+                named, settings.topics, settings.kafka, settings.redis, store, audit, path, spans
             )
             node.node.acknowledger.copies = copies.by_taker
             set_context(partial(_log_context, node, cluster))

@@ -14,6 +14,7 @@ from typing import Final
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import LeaseholdError, MalformedRequest
 from leasehold.model.ports import Now
+from leasehold.model.traces import add_trace
 from leasehold.node.driver import NodeDriver
 from leasehold.node.log_intake import LogIntake
 from leasehold.node.node_topics import NodeTopics
@@ -112,15 +113,25 @@ class NodeRunner:
     # ------------------------------------------------------------ what has come
 
     def take(
-        self, topic: str, offset: int, content_type: str | None, data: bytes, now: Now
+        self,
+        topic: str,
+        offset: int,
+        content_type: str | None,
+        data: bytes,
+        now: Now,
+        traceparent: str = "",
     ) -> None:
-        """Step by a record that was read from a topic; one of the log is to be `is_new`."""
+        """Step by a record that was read from a topic; one of the log is to be `is_new`.
+        `traceparent`: of a request that says in a header of its own under which it was sent."""
         if topic == self._topics.log:
             self._take_log(offset, data, now)
             return
         queue = self._topics.queues.get(topic)
         if queue is not None:
-            self.step(QueueRead(queue, offset, content_type or DEFAULT_CONTENT_TYPE, data), now)
+            content_type = content_type or DEFAULT_CONTENT_TYPE
+            if traceparent:
+                content_type = add_trace(content_type, traceparent)
+            self.step(QueueRead(queue, offset, content_type, data), now)
             return
         try:
             ack = CODEC.decode(data)

@@ -143,7 +143,7 @@ class NextAttempts:
     def _signed(self, mark: Mark, role: str, media_type: str, body: bytes) -> tuple[str, bytes]:
         # As no signature was needed the first time, none is now.
         sign = _CLAIM if mark.signature is None else self._sign
-        return sign(_REQUESTS, role, media_type, body), body
+        return mark.continue_trace(sign(_REQUESTS, role, media_type, body)), body
 
 
 def _give_up(waiting: Waiting, why: str) -> tuple[str, bytes]:

@@ -30,6 +30,7 @@ from leasehold.model.audit import AuditLog
 from leasehold.model.errors import BusUnavailable, NotCoherent
 from leasehold.model.measures import Sample
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
+from leasehold.model.traces import SpanSink
 from leasehold.node.kafka_node import KafkaNode, session_ids
 from leasehold.replica.advisory_locks import NodeLocks
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
@@ -68,6 +69,11 @@ class SqlNode(Protocol):
     @property
     def audit(self) -> AuditLog:
         """Return where it is written down what was refused, and who has ended whose session."""
+        ...
+
+    @property
+    def spans(self) -> SpanSink:
+        """Return who is told of statements that are to be followed."""
         ...
 
     @property
@@ -220,6 +226,10 @@ class ServingNode:
     @property
     def audit(self) -> AuditLog:
         return self.node.audit
+
+    @property
+    def spans(self) -> SpanSink:
+        return self.node.spans
 
     @property
     def temp(self) -> TempRoom:

@@ -323,6 +323,14 @@ class CoherencyWatch:
         waited = [node.applied for node in nodes if now_ns < node.wait_until_ns]
         return min(waited) if waited else None
 
+    def applied_past(self, offset: int, now_ns: int) -> frozenset[str]:
+        """Return the names of coherent nodes that have applied the record at `offset`."""
+        return frozenset(
+            name
+            for (name, _), node in self._nodes.items()
+            if now_ns < node.wait_until_ns and node.applied > offset
+        )
+
     def records_behind(self, log_end: int, now_ns: int) -> int:
         """Return how many records of this master's the slowest coherent node is behind, 0 when
         there is none."""

@@ -20,6 +20,7 @@ from leasehold.model.measures import Measures
 from leasehold.model.ports import Codec, Now, StoreWriter
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LogPosition
+from leasehold.model.traces import NO_SPANS, SpanSink
 from leasehold.replication.acknowledging import Acknowledger
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
 from leasehold.replication.disk_room import DiskRoom
@@ -90,13 +91,16 @@ class Node:
         secret: bytes = b"",
         clock_ns: Callable[[], int] = lambda: 0,
         measures: Measures | None = None,
+        spans: SpanSink = NO_SPANS,
     ) -> None:
         """Open the store. `incarnation`: fresh and random per start (L4, C3). `session_ids`: fresh
         random numbers for the agent's sessions, from 1 to lease.commands.SESSION_ID_MAX. `secret`:
         at most 32 random bytes that never leave the process; without them the incarnation, from
         which the random values of defaults can be foretold. `clock_ns`: a clock to measure by how
         long deciding takes, and for nothing else; one that stands still sets no limit to that.
-        `measures`: where the node counts, on the thread that steps it."""
+        `measures`: where the node counts, and `spans`: whom it tells of requests that are to be
+        followed, on the thread that steps it."""
+        self._spans = spans
         self.measures = measures or Measures()
         self.counts = NodeMeasures(self.measures, now.mono_ns)
         self._clock_ns = clock_ns
@@ -470,6 +474,7 @@ class Node:
             self._settings.name,
             self.measures,
             self.disk,
+            self._spans,
         )
         self.counts.took_over()
         self._spared = []

@@ -14,6 +14,7 @@ from leasehold.settings.schema_registry import SchemaRegistrySettings
 from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
+from leasehold.settings.traces import TraceSettings
 
 GROUPS: Final[tuple[tuple[str, type], ...]] = (
     ("Where a process stands: every service and client", ClusterSettings),
@@ -22,6 +23,7 @@ GROUPS: Final[tuple[tuple[str, type], ...]] = (
     ("Copies of a store between nodes: masters, replicants, embedded replicas", SnapshotSettings),
     ("Who asks for changes: masters, SQL nodes, Spark's driver, producers", RequestKeySettings),
     ("The audit log: masters and replicants", AuditSettings),
+    ("Traces: masters, replicants, Spark's driver", TraceSettings),
     ("The SQL listener: replicants", PgwireSettings),
     ("`leasehold sql`: the client of that listener", SqlAddress),
     ("The changefeed", ChangefeedSettings),

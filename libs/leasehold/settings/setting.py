@@ -165,6 +165,28 @@ def choice(*allowed: str) -> Parser:
     return parse
 
 
+def ratio(text: str) -> float:
+    """A number from 0 to 1, as 0, 0.05 or 1."""
+    whole, point, part = text.partition(".")
+    digits = whole + part
+    plain = digits.isascii() and digits.isdigit() and len(digits) <= 20 and (part or not point)
+    if not (plain and float(text) <= 1):
+        raise ValueError("a number from 0 to 1, such as 0.05")
+    return float(text)
+
+
+def http_url(text: str) -> str:
+    """Check `http://host:port/path`, or `https://…`."""
+    try:
+        address = urlsplit(text)
+        usable = address.scheme in ("http", "https") and address.hostname and address.port != 0
+    except ValueError:  # the port is no number
+        usable = False
+    if not usable or address.username or address.fragment:
+        raise ValueError("http://host:port/path or https://host:port/path, without a user")
+    return text
+
+
 def host_and_ports(text: str) -> str:
     """Check `host:port`, or several with commas between them, as Kafka's clients take it."""
     for part in text.split(","):

@@ -119,12 +119,14 @@ def commit(
     limits: Limits,
     sent: Sent | None = None,
     alone: Step | None = None,
+    mark: Callable[[ChangeRequest], ChangeRequest] = lambda request: request,
 ) -> Outcome | None:
     """Returns when it is committed on every coherent node, with its outcome if it has written
     something. `fresh` gives a transaction of the same
     level and moment that has done nothing yet; `replays_max` 0: a verify error is the answer;
     `sent`: its first request, if that is on its way. `alone`: its only statement, a write of which
-    its client was not told yet: it may come to another count, which is its `rowcount` then.
+    its client was not told yet: it may come to another count, which is its `rowcount` then. `mark`
+    gives a request what it is to have of the session.
 
     Raises what the master refused with, what that statement is refused with when it runs again,
     GaveUp (40001), OutcomeUnknown (08007), BusUnavailable.
@@ -133,7 +135,7 @@ def commit(
         return None
     if not transaction.isolation.replays:
         replays_max = 0
-    request = sent.request if sent else first_request(transaction, replays_max)
+    request = sent.request if sent else mark(first_request(transaction, replays_max))
     running, submitted = transaction, 0
     try:
         for left in range(replays_max, -1, -1):
@@ -150,7 +152,7 @@ def commit(
                 if not running.has_written:  # there is nothing to be done by now
                     _give_up(node, request)
                     return None
-                request = running.request(request.id, submitted + 1, request.on_conflict)
+                request = mark(running.request(request.id, submitted + 1, request.on_conflict))
     except Contradicted:
         _give_up(node, request)
         raise

@@ -103,9 +103,14 @@ def tag_of(statement: SchemaStatement) -> str:
 
 
 def submit_change(
-    node: SqlNode, statement: SessionStatement, caller: Caller, stopped: Callable[[], bool]
+    node: SqlNode,
+    statement: SessionStatement,
+    caller: Caller,
+    stopped: Callable[[], bool],
+    mark: Callable[[ChangeRequest], ChangeRequest],
 ) -> Outcome:
     """Submit a schema change, in the time zone and as the role of `caller`, and return its outcome.
+    `mark` gives a request what it is to have of the session.
 
     Raises what the master refused with, OutcomeUnknown; CanceledUnderWay once `stopped`.
     """
@@ -121,7 +126,7 @@ def submit_change(
         fence=caller.fence(),
     )
     try:
-        outcome = node.submit(request, ANSWER_TIMEOUT_S, stopped)
+        outcome = node.submit(mark(request), ANSWER_TIMEOUT_S, stopped)
     except QueryCanceled as error:
         meaning = statement.meaning
         if isinstance(meaning, SchemaStatement) and meaning.explains:

@@ -39,6 +39,7 @@ class SchemaStatements:
         self._runner = runner
         self._running = runner.running
         self._node = runner.state.node
+        self._trace = runner.state.trace
         self._settings = runner.state.settings
         self.several: SeveralStatements | None = None
 
@@ -68,7 +69,7 @@ class SchemaStatements:
     def _explain(self, statement: SessionStatement) -> Answer:
         self._running.check_may_block()
         caller, stopped = self._settings.caller, self._running.stopped
-        outcome = submit_change(self._node, statement, caller, stopped)
+        outcome = submit_change(self._node, statement, caller, stopped, self._trace.mark)
         return Answer("EXPLAIN", plan_lines(outcome))
 
     # ------------------------------------------------------------ by themselves
@@ -107,7 +108,7 @@ class SchemaStatements:
         self._runner.transactions.end_batch()
         for change in [each.statement for each in changes] or [meaning.change]:
             return_sequence_values(node, change, stopped)
-        outcome = submit_change(node, statement, self._settings.caller, stopped)
+        outcome = submit_change(node, statement, self._settings.caller, stopped, self._trace.mark)
         self._settings.reports += notices_of(outcome)
         waits = self._settings.values.on("leasehold.wait_for_jobs")
         if waits and not follow_jobs(node, outcome, meaning, stopped):

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from leasehold.adapters.os.clock import random_bytes
 from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.catalog.definitions import quoted
+from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.auth.scram_server import SALT_BYTES
 from leasehold.pgwire.session import (
     Column,
@@ -183,7 +184,7 @@ class SqlSession:
         if has_passwords(text):
             self._running.check_may_block()
             text = with_verifiers(text, lambda: random_bytes(SALT_BYTES))
-        text, cuts = with_short_names(text)
+        text, cuts = with_short_names(self._state.trace.read(text))
         if cuts:
             self._running.check_may_block()  # called again it would tell them again
             self._settings.reports += [Notice("NOTICE", CODE, cut.notice) for cut in cuts]
@@ -266,9 +267,14 @@ class SqlSession:
         self._cursors.close(name)
 
     def end_batch(self) -> WouldBlock | None:
-        waits = self._transactions.end_batch()
+        try:
+            waits = self._transactions.end_batch()
+        except LeaseholdError as error:
+            self._state.trace.failed(error.sqlstate)
+            raise
         if waits is None:
             self._state.has_several = False
+            self._state.trace.end(in_block=not self._state.is_idle)
         return waits
 
     def fail(self) -> None:
@@ -277,6 +283,7 @@ class SqlSession:
             self._transactions.end(committed=False)
         else:
             self._state.block.fail()
+        self._state.trace.end(in_block=not self._state.is_idle)
 
     def take_reports(self) -> Sequence[Report]:
         return self._settings.take_reports()

@@ -15,6 +15,7 @@ from leasehold.sql_session.cursors import SqlCursors
 from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.running import Running
 from leasehold.sql_session.session_role import SessionRole
+from leasehold.sql_session.session_trace import SessionTrace
 from leasehold.sql_session.settings_commands import MS, SettingCommands
 from leasehold.sql_session.system_views import NodeTelling
 from leasehold.transaction.block import Block, BlockStatus
@@ -62,6 +63,7 @@ class SessionState:
         )
         self.block = Block()
         self.privileges = PrivilegeCheck()
+        self.trace = SessionTrace(node.spans, self.process, node.database, node.name)
         self.sequence_values = SessionSequenceValues()
         self.has_several = False
         """The statements of one text run now, which are one transaction."""

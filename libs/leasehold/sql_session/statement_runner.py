@@ -70,6 +70,7 @@ class StatementRunner:
             self.state.locks.check()
             return work()
         except LeaseholdError as error:
+            self.state.trace.failed(error.sqlstate)
             if asked is not None:
                 self.transactions.log_failure(asked, error)
             if isinstance(error, QueryCanceled):

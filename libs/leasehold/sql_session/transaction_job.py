@@ -25,14 +25,18 @@ ENDS_S: Final = 2.0
 
 
 def commit_with_job(
-    transaction: ReplayableTransaction, node: SqlNode, stopped: Callable[[], bool]
+    transaction: ReplayableTransaction,
+    node: SqlNode,
+    stopped: Callable[[], bool],
+    mark: Callable[[ChangeRequest], ChangeRequest],
 ) -> Outcome:
     """Return the outcome of the rows, with which all that the transaction says of tables is public.
+    `mark` gives a request what it is to have of the session.
 
     Raises what the master refused with, the Refused of the job, QueryCanceled before its rows are
     sent, OutcomeUnknown. Nothing is left of a transaction that has failed.
     """
-    begins = transaction.job_request(new_request_id())
+    begins = mark(transaction.job_request(new_request_id()))
     # ⚠ The job would wait for the versions that this very transaction has pinned.
     transaction.give_back_changed()
     outcome = _submit(node, begins)
@@ -41,7 +45,7 @@ def commit_with_job(
         job = _await_ready(node, job_id, stopped)
         if job.hold is not Hold.READY:
             raise _name_statement(transaction, job, explain_failure(node, job))
-        rows = transaction.request_of_rows(new_request_id(), begins.id, job)
+        rows = mark(transaction.request_of_rows(new_request_id(), begins.id, job))
         return _submit(node, rows)
     except OutcomeUnknown:
         raise  # T5: it may be committed

@@ -168,7 +168,8 @@ class TransactionRunner:
             assert current is not None
             if current.begins_jobs:
                 return WouldBlock()
-            self._sent = send(self._state.node, first_request(current, replays_max))
+            request = self._state.trace.mark(first_request(current, replays_max))
+            self._sent = send(self._state.node, request)
         if self._sent is None:
             return WouldBlock()
         waits = self._sent.waits
@@ -217,7 +218,7 @@ class TransactionRunner:
 
         state = self._state
         if transaction.holds_job:
-            return commit_with_job(transaction, state.node, state.running.stopped)
+            return commit_with_job(transaction, state.node, state.running.stopped, state.trace.mark)
         alone = None if in_block or not self.answer_held else transaction.log.lone_write
         told = "" if alone is None else alone.counted
         state.locks.runs_again = True  # if it does
@@ -230,6 +231,7 @@ class TransactionRunner:
                 limits=state.running.limits,
                 sent=self._sent,
                 alone=alone,
+                mark=state.trace.mark,
             )
         finally:
             state.locks.runs_again = False

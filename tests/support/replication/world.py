@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.codec.request_bytes import JSON
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.ports import Now
 from leasehold.model.records.log import Commit, Decisions
 from leasehold.model.records.requests import Outcome, Queue
+from leasehold.model.traces import NO_SPANS, SpanSink
 from leasehold.replication.effects import (
     Append,
     AskLogEnd,
@@ -56,7 +58,9 @@ class World:
         batch: BatchSettings | None = None,
         outcomes: OutcomeSettings | None = None,
         backfill: BackfillSettings | None = None,
+        spans: SpanSink = NO_SPANS,
     ) -> None:
+        self.spans = spans
         self.ms = 1_000
         self.wall_off_ms = 0
         self.worked_ns = 0
@@ -100,6 +104,7 @@ class World:
             itertools.count(1),
             self.now(),
             clock_ns=lambda: self.worked_ns,
+            spans=self.spans,
         )
 
     def now(self) -> Now:
@@ -149,15 +154,17 @@ class World:
 
     randoms = (n.to_bytes(10, "big") for n in itertools.count(1))
 
-    def put(self, request: Mapping[str, Any], number: bytes | None = None) -> bytes:
+    def put(
+        self, request: Mapping[str, Any], number: bytes | None = None, content_type: str = JSON
+    ) -> bytes:
         """Queue a request at the master; → its id."""
         number = number or self.fresh_id()
         body = {"id": format_request_id(number), "reply_to": 1, **request}
-        self.raw(json.dumps(body).encode())
+        self.raw(json.dumps(body).encode(), content_type)
         return number
 
-    def raw(self, body: bytes) -> None:
-        queue = QueueRead(Queue.REQUESTS, next(self.offset), "application/json", body)
+    def raw(self, body: bytes, content_type: str = JSON) -> None:
+        queue = QueueRead(Queue.REQUESTS, next(self.offset), content_type, body)
         self.perform(self.node.step(queue, self.now()))
 
     def ask(self, request: Mapping[str, Any], number: bytes | None = None) -> Outcome:

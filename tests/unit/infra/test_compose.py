@@ -35,6 +35,7 @@ from leasehold.settings.schema_registry import SchemaRegistrySettings
 from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
+from leasehold.settings.traces import TraceSettings
 
 
 def committed() -> dict[str, Any]:
@@ -169,6 +170,7 @@ def test_every_variable_that_it_sets_is_a_setting() -> None:
             RequestKeySettings(),
             AuditSettings(),
             SchemaRegistrySettings(),
+            TraceSettings(),
         )
         for variable in describe(settings)
     }

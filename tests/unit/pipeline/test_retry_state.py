@@ -31,6 +31,7 @@ from leasehold.model.signatures import (
     read_mark,
     signer,
 )
+from leasehold.model.traces import add_trace, split_trace
 from leasehold.pipeline import retry_state
 from leasehold.pipeline.retry_state import (
     Arrived,
@@ -184,7 +185,18 @@ def test_s8_the_next_attempt_is_signed_in_the_name_that_the_first_one_proves() -
         proven = Verifier(DATABASE, KEYS.master).prove("requests", read_mark(content_type), body)
         assert proven == Proven("till")
     unsigned = attempts.encode(Waiting(ID, 1, 0, conflict(1)))
-    assert read_mark(unsigned[0])[1:] == ("till", "", None)
+    assert read_mark(unsigned[0])[1:4] == ("till", "", None)
+
+
+def test_the_next_attempt_belongs_to_the_trace_of_the_first_one() -> None:
+    traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    attempts = NextAttempts(CODEC, KEYS, DATABASE)
+    for keys in (KEYS, NO_KEYS):
+        refused = CODEC.decode_as(Conflict, conflict(1, keys=keys))
+        traced = refused._replace(content_type=add_trace(refused.content_type, traceparent))
+        waiting = Waiting(ID, 1, 0, CODEC.encode(traced))
+        for content_type in (attempts.encode(waiting)[0], attempts.give_up_unread(waiting, "x")[0]):
+            assert split_trace(content_type)[1] == traceparent
 
 
 def test_s8_who_can_write_conflicts_has_nothing_signed() -> None:

@@ -22,6 +22,7 @@ from leasehold.adapters.kafka.client import (
 )
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable, LogStopped
+from leasehold.model.traces import TRACEPARENT
 from leasehold.settings.environment import KafkaSettings
 
 FETCH_WAIT_MS: Final = 100
@@ -83,6 +84,14 @@ class Record(NamedTuple):
         """The content-type header, "" without one."""
         for name, value in self.headers:
             if name == "content-type" and value is not None:
+                return value.decode("ascii", "replace")
+        return ""
+
+    @property
+    def traceparent(self) -> str:
+        """The header `traceparent`, "" without one."""
+        for name, value in self.headers:
+            if name == TRACEPARENT and value is not None:
                 return value.decode("ascii", "replace")
         return ""
 

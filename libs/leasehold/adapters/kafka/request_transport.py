@@ -9,11 +9,12 @@ from typing import Final
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, Record, TopicReader
-from leasehold.adapters.kafka.writer import TopicWriter
+from leasehold.adapters.kafka.writer import Headers, TopicWriter
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model import byte_limits
 from leasehold.model.errors import BusUnavailable, MalformedRequest, RequestTooLarge
 from leasehold.model.records.requests import Result, ResultBatch
+from leasehold.model.traces import TRACEPARENT, split_trace
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.settings.environment import KafkaSettings
 
@@ -115,7 +116,10 @@ class KafkaRequestTransport:
         most = byte_limits.REQUEST_SENT - len(key)
         if len(body) > most:
             raise RequestTooLarge(f"the request has {len(body)} bytes; {most} fit a message")
-        headers = (("content-type", content_type.encode()),)
+        media_type, traceparent = split_trace(content_type)
+        headers: Headers = (("content-type", media_type.encode()),)
+        if traceparent:  # where instrumented clients of Kafka have it
+            headers = (*headers, (TRACEPARENT, traceparent.encode()))
         give_up_ns = 0
         while True:
             try:

@@ -155,6 +155,7 @@ class ChangeRequest(NamedTuple):
     element id), which it sets NOT NULL behind rows of its own. `releases`: the id of that request,
     of the one that brings the rows; b"" = it is none.
     `fence`: it counts only while advisory locks are held.
+    `traceparent`: under which it is sent (`model/traces.py`); no part of what is asked.
     """
 
     id: bytes
@@ -177,6 +178,7 @@ class ChangeRequest(NamedTuple):
     releases: bytes = b""
     fence: LockFence | None = None
     demands: tuple[tuple[int, int], ...] = ()
+    traceparent: str = ""
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings

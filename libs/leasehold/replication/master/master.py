@@ -25,6 +25,7 @@ from leasehold.model.records.acks import (
 from leasehold.model.records.log import Commit, Decisions, JobWrite, LogPosition
 from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
+from leasehold.model.traces import NO_SPANS, SpanSink
 from leasehold.replication.coherency import CoherencyWatch, RunningLeases
 from leasehold.replication.disk_room import DiskRoom
 from leasehold.replication.effects import (
@@ -55,6 +56,7 @@ from leasehold.replication.master.record_in_flight import RecordInFlight
 from leasehold.replication.master.release import Release, notices_of_ended_jobs, notices_of_versions
 from leasehold.replication.master.request_decider import RequestDecider
 from leasehold.replication.master.request_queue import RequestQueue
+from leasehold.replication.master.request_traces import RequestTraces
 from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.master.term_measures import TermMeasures
@@ -88,11 +90,13 @@ class Master:
         name: str = "master",
         measures: Measures | None = None,
         disk: DiskRoom | None = None,
+        spans: SpanSink = NO_SPANS,
     ) -> None:
         """Begin at `position`, right after the Claim. `unanswered`: what records after
         `answered_through` have to give (L7). `running`: the leases of its predecessors (C6).
         `secret`: at most 32 bytes, and `clock_ns`: see `Node`. `spared`: see `Attempts`. `name`:
-        this node's. `measures`: where it counts. `disk`: of its store, None: nobody looks at it."""
+        this node's. `measures`: where it counts. `disk`: of its store, None: nobody looks at it.
+        `spans`: who is told of requests that are to be followed."""
         measures = measures or Measures()
         self._measures = TermMeasures(measures)
         self._settings = settings
@@ -117,6 +121,7 @@ class Master:
         self.attempts = Attempts(position, spared)
         self._log_clock = LogClock(position, store, now, settings.outcomes)
         self._limits = CommitLimits(settings.batch, codec)
+        self._traces = RequestTraces(spans, name, self.watch)
         self._queue = RequestQueue(codec, settings.verifier)
         self._requests = RequestDecider(
             self._queue,
@@ -128,6 +133,7 @@ class Master:
             clock_ns,
             measures,
             self._disk,
+            self._traces,
         )
         chunks = ChunkDecider(catalog, store, codec, self._limits)
         self._backfill = BackfillQueue(
@@ -229,7 +235,7 @@ class Master:
         begun_ns = self._clock_ns()
         may_answer = self._may_answer(now)
         effects = self._release.release(may_answer)
-        self._measures.released(self._release.answers.first_waiting(), now.mono_ns)
+        self._released(now)
         if not self._leaves:
             effects += self.changes.tick(self.known_coherent(now), now)
         self._pace.end_rounds(may_answer, now.mono_ns)
@@ -409,7 +415,9 @@ class Master:
         self._appended_ns = now.mono_ns
         users, waiting = self._has_users(now), self._backfill.waits
         self._pace.appended(draft.rows_filled, now.mono_ns, users=users, waiting=waiting)
-        self._measures.appended(data, self._clock_ns() - begun_ns)
+        decided_ns = self._clock_ns() - begun_ns
+        self._measures.appended(data, decided_ns)
+        self._traces.appended(now.mono_ns + decided_ns)
         return [Append(data)]
 
     # ------------------------------------------------------------ read-back
@@ -420,6 +428,7 @@ class Master:
         """The record in flight counts: the store commits, and its answers wait for C1."""
         draft = self.flight.land(record)
         self._measures.read_back(draft, now.mono_ns - self._appended_ns)
+        self._traces.read_back(record, offset, now.mono_ns)
         self.intake.topics.read_back()
         self._log_end = after.offset
         self._cleanup.commit_us = after.commit_us
@@ -449,10 +458,16 @@ class Master:
         if self._release.answers.add(answers):
             self._measures.awaits(offset, now.mono_ns)
         effects = [*self._release.release(self._may_answer(now)), *notices, *map(Audit, audited)]
-        self._measures.released(self._release.answers.first_waiting(), now.mono_ns)
+        self._released(now)
         if changed:
             effects += self.changes.catalog_changed(after.lsn, now)
         return effects
+
+    def _released(self, now: Now) -> None:
+        """Count and tell which answers are given by now."""
+        first_waiting = self._release.answers.first_waiting()
+        self._measures.released(first_waiting, now.mono_ns)
+        self._traces.released(first_waiting, now.mono_ns)
 
     def _count_jobs(self, commit: Commit) -> None:
         for write in commit.catalog:

@@ -28,6 +28,7 @@ from leasehold.replication.master.record_draft import Full
 from leasehold.replication.master.refusals import internal_failure
 from leasehold.replication.master.request_budget import RequestBudget, WorkExceeded
 from leasehold.replication.master.request_queue import RequestQueue
+from leasehold.replication.master.request_traces import RequestTraces
 from leasehold.replication.master.schema_changes import Decision, SchemaChanges
 
 _REQUESTS: Final = Queue.REQUESTS  # a member of an enum costs as much as a call
@@ -51,9 +52,11 @@ class RequestDecider:
         clock_ns: Callable[[], int],
         measures: Measures,
         disk: DiskRoom,
+        traces: RequestTraces,
     ) -> None:
         """Begin without a request. `clock_ns`: see `Node`."""
         self._disk = disk
+        self._traces = traces
         self._measures = measures
         self._arrived_ns = 0  # of those that were decided last
         self._alike = 0  # so many of them have arrived together, and are not counted yet
@@ -110,7 +113,9 @@ class RequestDecider:
     def _pop(self, now: Now) -> None:
         """Take the oldest message out, which is decided. Those that came in one turn have waited
         equally long, and are counted in one go."""
-        arrived_ns = self._queue.pop()
+        taken = self._queue.pop()
+        self._traces.decided(taken, now.mono_ns)
+        arrived_ns = taken.arrived_ns
         if arrived_ns != self._arrived_ns:
             self._count_waits(now)
             self._arrived_ns = arrived_ns

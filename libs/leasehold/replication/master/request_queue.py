@@ -22,6 +22,16 @@ READ_UNPROVEN_BYTES_MAX: Final = 1 << 20
 PACKED: Final = "+zlib"
 
 
+class Taken(NamedTuple):
+    """A message that was taken out. `request_id` is b"" where nobody has read it, or it has none;
+    `arrived_ns`: when it came."""
+
+    content_type: str
+    request_id: bytes
+    attempt: int
+    arrived_ns: int
+
+
 class RequestQueue:
     """The first of them may be decoded before their turn: while a record travels, the master has
     nothing else to do, and what is done then the next record need not wait for. Decoding is a
@@ -94,17 +104,19 @@ class RequestQueue:
             self._read(message, _never)
         return message, self._decoded[0]
 
-    def pop(self) -> int:
-        """Take the oldest message out, which is decided; return when it had arrived. Raises
-        IndexError."""
+    def pop(self) -> Taken:
+        """Take the oldest message out, which is decided. Raises IndexError."""
         message = self._messages.popleft()
         self._bytes -= len(message.body)
+        request_id, attempt = b"", 0
         if self._decoded:
-            self._decoded.popleft()
+            decoded = self._decoded.popleft()
+            if isinstance(decoded, ChangeRequest):
+                request_id, attempt = decoded.id, decoded.attempt
             self._decoded_bytes -= len(message.body)
         else:
             self._reading = None
-        return self._arrived.popleft()
+        return Taken(message.content_type, request_id, attempt, self._arrived.popleft())
 
     def _read(self, message: QueueRead, is_over: Callable[[], bool]) -> bool:
         """Decode the first message that is not decoded, until `is_over`; return whether it is."""
