@@ -110,10 +110,10 @@ class Column:
     it. `numbering`: from which sequence its default draws. `owns`: the sequences that go with it,
     in the order in which it got them; (): what `numbering` says of its own. `ordinal`: the element
     id in whose place it stands among the columns that a query sees, since it was made instead of
-    that one; 0 = in its own. `narrow`: the type that what is written is of, too: that which it had before
-    it was widened, as long as a version that has it may be in use; or that which it is about to
-    have, while rows are looked through for values that one lacks. `demanded`: a row must have its pair
-    whatever version inserts it, since no row lacks it any more.
+    that one; 0 = in its own. `narrow`: the type that what is written is of, too: that which it
+    had before it was widened, as long as a version that has it may be in use; or that which it is
+    about to have, while rows are looked through for values that one lacks. `demanded`: a row must
+    have its pair whatever version inserts it, since no row lacks it any more.
     """
 
     element_id: int

@@ -1,5 +1,5 @@
 """Goal: a unique index to which NULLs are equal, and an index that becomes a constraint's, are what
-they are in PostgreSQL: the same rows are refused with the same SQLSTATE, and catalogs tell the same.
+they are in PostgreSQL: the same rows are refused with the same SQLSTATE, catalogs tell the same.
 
 Method: the same statements in both, and the same rows, tags and SQLSTATEs asked of both.
 """

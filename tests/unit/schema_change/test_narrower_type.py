@@ -27,11 +27,11 @@ COLUMNS = (
 )
 
 
-def job(action: str, *constraints: str, **known: bool) -> Job:
+def job(action: str, *constraints: str, narrows: bool = True) -> Job:
     made = [f"ALTER TABLE t ADD CONSTRAINT k{n} {c}" for n, c in enumerate(constraints)]
     table = f"CREATE TABLE t (id bigint PRIMARY KEY, {COLUMNS})"
     statement: Any = parse_ddl(f"ALTER TABLE t {action}")
-    planned = plan(statement, catalog_of(standing(table, *made)), **known)
+    planned = plan(statement, catalog_of(standing(table, *made)), narrows=narrows)
     assert isinstance(planned, JobPlan), planned
     return planned.job
 

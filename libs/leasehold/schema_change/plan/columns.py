@@ -523,10 +523,10 @@ def _find_users(draft: TableDraft, column: Column) -> list[str]:
 
 def _find_users_of_width(draft: TableDraft, column: Column, kept: Type) -> list[str]:
     """Return in words what rests on a column and minds a type that holds more, or less, where it
-    stands. ⚠ A value stays as it is stored, so it is what it was to the keys of rows, to entries of indexes and to foreign
-    keys, which compare values as they are stored, whatever their columns' types are. What is
-    computed from it may be something else: a CHECK of which a version in use says so is broken to
-    the readers of that version."""
+    stands. ⚠ A value stays as it is stored, so it is what it was to the keys of rows, to entries of
+    indexes and to foreign keys, which compare values as they are stored, whatever their columns'
+    types are. What is computed from it may be something else: a CHECK of which a version in use
+    says so is broken to the readers of that version."""
     own = column.element_id
     users = [f"index {i.name}" for i in draft.table.indexes if own in i.mentioned]
     types = {**draft.widened, own: kept}

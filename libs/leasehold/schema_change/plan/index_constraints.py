@@ -1,4 +1,4 @@
-"""ADD CONSTRAINT … {UNIQUE | PRIMARY KEY} USING INDEX: an index that is there becomes a constraint's.
+"""ADD CONSTRAINT … {UNIQUE | PRIMARY KEY} USING INDEX: an index becomes that of a constraint.
 
 It keeps its entries. A UNIQUE constraint is the index with the constraint's name; a primary key
 needs no index of its own, so the one that is named goes.

@@ -105,8 +105,8 @@ class StatementBatch:
     far. `made`: tables of this request, at their version 1; `truncated`, `jobs`, `dropped`: what
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
-    their new bounds. `in_place`, `computed`, `narrows`: see `plan`. `whole`: they are of a transaction,
-    whose changes of tables that were there are one job with what it makes and drops
+    their new bounds. `in_place`, `computed`, `narrows`: see `plan`. `whole`: they are of a
+    transaction, whose changes of tables that were there are one job with what it makes and drops
     (`transaction_job.py`); of its versions nobody knows the numbers yet, so none is `computed`.
     `trusted`: see `follow_tables`. `comments`: whether they are kept.
     `written`: tables of which the transaction has written rows before the next statement;

@@ -85,7 +85,7 @@ class KeyDefinition(NamedTuple):
 class ByIndex(NamedTuple):
     """[CONSTRAINT name] {UNIQUE | PRIMARY KEY} USING INDEX index."""
 
-    index: str
+    index_name: str
     position: int
     name: str | None
     primary: bool
@@ -103,8 +103,8 @@ def find_constraint(reading: Reading, body: Body) -> int:
 
 
 def read_table_constraint(reading: Reading, body: Body, table: str, end: int) -> Constraint:
-    """[CONSTRAINT n] PRIMARY KEY (…) | UNIQUE (…) | {PRIMARY KEY | UNIQUE} USING INDEX i | CHECK (…)
-    | FOREIGN KEY (…) …; `end`: of its words."""
+    """[CONSTRAINT n] PRIMARY KEY (…) | UNIQUE (…) | {PRIMARY KEY | UNIQUE} USING INDEX i |
+    CHECK (…) | FOREIGN KEY (…) …; `end`: of its words."""
     word_index = find_constraint(reading, body)
     name = body.get("conname")
     match body["contype"]:

@@ -16,7 +16,7 @@ from leasehold.sql.system_catalog.sequences import identity_of, information_sequ
 from leasehold.values.types import INTEGER_BITS, SECOND_DIGITS, Type, element_of
 
 if TYPE_CHECKING:
-    from leasehold.sql.system_catalog.rows import SystemCatalog
+    from leasehold.sql.system_catalog.rows import ConstraintEntry, SystemCatalog
 
 Row = Mapping[str, Any]
 
