@@ -9,8 +9,8 @@ from infra.reference.topics import DATABASE
 from leasehold.model.process_rights import (
     ALL_TOPICS,
     CHANGEFEED_ID,
-    INTAKE_ID,
     CONNECTION,
+    INTAKE_ID,
     KINDS,
     LEDGER_READS,
     LEDGER_WRITES,
