@@ -177,6 +177,8 @@ class HeldFeeds(Closing):
             feed.fail(f"{error.message}; and it can't be held: {denied.message}")
             LOG.error("the feed %s ends: %s", feed.name, feed.words)
             return
+        # ⚠ One of a hold that is over may be about to go, and is this one's from here on.
+        self._over = [name for name in self._over if name != topic.name]
         feed.set_hold(Hold(str(uuid4()), unix_us(), error.message[:300]))
         LOG.warning(
             "the feed %s is held, and all else goes on: %s. Its events are kept on %s, and told"

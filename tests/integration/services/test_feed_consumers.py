@@ -1,9 +1,9 @@
 """Goal: programs that are not ours, in other languages, come to the table by a feed.
 
 Method: a synthetic log on a broker without users, published by a changefeed; programs in Go and in
-Java read a feed in Avro by the registry with the libraries that people use there, and Kafka Connect's
-file sink reads one in JSON with schemas by its own converter. The same feed is read back by an
-intake, which comes to the rows of the table that it fills.
+Java read a feed in Avro by the registry with the libraries that people use there, and the file sink
+of Kafka Connect reads one in JSON with schemas by its own converter. The same feeds are read back
+by an intake, which comes to the rows of the table that it fills.
 """
 
 from __future__ import annotations

@@ -106,6 +106,18 @@ def test_a_registry_that_is_away_is_said_and_ends_no_feed(double: RegistryDouble
     assert feed.is_on
 
 
+def test_of_many_feeds_one_waits_for_a_registry_that_is_away(double: RegistryDouble) -> None:
+    double.always = (503, {"message": "starting"})
+    known = schemas(double, 0.02)
+    feeds = [make_feed(replace(TABLE, name=f"t{n}"), encoding=Encoding.AVRO) for n in range(5)]
+    asked: set[int] = set()
+    for feed in feeds:
+        with pytest.raises(RegistryUnavailable, match="503 starting"):
+            prepare(told(feed), known)
+        asked.add(len(double.seen))
+    assert len(asked) == 1
+
+
 def test_that_a_feed_is_held_comes_back_from_its_state_and_is_for_no_earlier_release() -> None:
     feed = make_feed(TABLE, encoding=Encoding.AVRO)
     feed.set_hold(Hold("h", 5, "away", 7, 3, 900))
