@@ -195,6 +195,22 @@ ALERTS: Final = (
         "changefeed-behind",
     ),
     Alert(
+        "LeaseholdFeedHeld",
+        "leasehold_changefeed_held_feeds > 0",
+        "5m",
+        WARNING,
+        "{{ $value }} feeds wait for their schema registry; their events are kept",
+        "feed-held",
+    ),
+    Alert(
+        "LeaseholdIntakeHeld",
+        "leasehold_intake_held == 1",
+        "5m",
+        WARNING,
+        "the intake {{ $labels.node }} does not go on with topic {{ $labels.topic }}",
+        "intake-held",
+    ),
+    Alert(
         "LeaseholdRetriesStopped",
         "leasehold_retry_stream_trouble == 1",
         "5m",

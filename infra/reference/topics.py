@@ -23,6 +23,8 @@ def topics() -> str:
             topic = ours.rows(_BY_TABLE)
         elif name == "feed":
             topic = ours.feed(f"{DATABASE}.feed.SCHEMA.TABLE", 1, _WEEK_MS)
+        elif name == "held":
+            topic = ours.held(f"{DATABASE}.feed.SCHEMA.TABLE")
         else:
             continue
         if isinstance(topic, Topic):

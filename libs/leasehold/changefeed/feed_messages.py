@@ -16,7 +16,7 @@ from leasehold.adapters.kafka.writer import BY_KEY
 from leasehold.changefeed.feed_schemas import FeedSchemas, Heads
 from leasehold.events.debezium.envelope import begin_message, end_message
 from leasehold.events.debezium.table_form import MESSAGE_BYTES_MAX
-from leasehold.model.errors import BusUnavailable, LeaseholdError
+from leasehold.model.errors import BusUnavailable, LeaseholdError, RegistryUnavailable
 from leasehold.replication.feed_state import FAILED
 from leasehold.replication.table_feeds import RowTold, Told, TransactionTold
 
@@ -48,8 +48,8 @@ Prepared: TypeAlias = PreparedRow | TransactionTold
 def prepare(told: Told, schemas: FeedSchemas) -> Prepared | None:
     """Return an event as it will be sent; None where its feed has failed. A row that has no form,
     or whose key no message has room for, ends its feed: one that went on without it would be wrong
-    for ever. So does a schema that its registry does not take. Raises BusUnavailable where the
-    changefeed is to end while a registry is waited for."""
+    for ever. So does a schema that its registry does not take. Raises RegistryUnavailable where it
+    gives no answer, and BusUnavailable where the changefeed is to end while it is waited for."""
     if isinstance(told, TransactionTold):
         return told
     feed, form = told.feed, told.form
@@ -57,12 +57,18 @@ def prepare(told: Told, schemas: FeedSchemas) -> Prepared | None:
         return None
     try:
         heads = schemas.heads(feed, form)
-    except BusUnavailable:
+    except (BusUnavailable, RegistryUnavailable):
         raise
     except LeaseholdError as error:
         LOG.error("the feed %s has no schema, and ends: %s", feed.name, error.message)
         feed.fail(error.message)
         return None
+    return prepare_row(told, heads)
+
+
+def prepare_row(told: RowTold, heads: Heads) -> PreparedRow | None:
+    """Return an event with what stands before its bytes; None where its feed fails by it."""
+    feed, form = told.feed, told.form
     try:
         key = _key_of(told, heads)
         if key is not None and len(key) > KEY_BYTES_MAX:
@@ -82,10 +88,15 @@ def _key_of(told: RowTold, heads: Heads) -> bytes | None:
 
 
 def messages_of(
-    prepared: Prepared, partitions: Mapping[str, int], transactions: str, now_us: int
+    prepared: Prepared,
+    partitions: Mapping[str, int],
+    transactions: str,
+    now_us: int,
+    taken: int = 0,
 ) -> Iterator[FeedMessage]:
     """Yield the messages of an event. `partitions`: how many each topic of a feed has;
-    `transactions` is the topic of transactions."""
+    `transactions` is the topic of transactions. `taken`: bytes of a message that are not for
+    it."""
     if isinstance(prepared, TransactionTold):
         of = prepared.transaction, prepared.commit_us
         counts = prepared.counts
@@ -95,7 +106,7 @@ def messages_of(
         return
     told, key, before, after, head = prepared
     definition, topic = told.feed.definition, told.form.topic
-    room = MESSAGE_BYTES_MAX - len(key or b"") - len(head)
+    room = MESSAGE_BYTES_MAX - taken - len(key or b"") - len(head)
     about = told.source, told.block, now_us, room
     value = head + told.form.value(told.op, before, after, *about)
     if told.op == "t":  # on each partition: none of its rows is there any more

@@ -2,8 +2,8 @@
 
 A schema is registered when the first event is told under it. Its number stands in the feed's state,
 in the transaction of that event, so a changefeed that starts again asks nobody. A registry that is
-away then holds up what is published for the time that the settings give it; after that the feed
-fails, and all else goes on.
+away then holds up what is published for the time that the settings give it; after that the feed is
+held (`held_feeds.py`), and all else goes on.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from leasehold.adapters.http.schema_registry import SchemaRegistry
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.events.debezium.binary_form import BinaryForm
 from leasehold.events.debezium.definition import Compatibility
 from leasehold.events.debezium.table_form import TableForm
@@ -31,6 +32,8 @@ class Heads(NamedTuple):
     value: bytes = b""
 
 
+AWAY_NS: Final = 2_000_000_000
+"""How long a registry that gave no answer is taken to be away."""
 NO_HEADS: Final = Heads()
 
 
@@ -43,6 +46,7 @@ class FeedSchemas:
         self._registry = registry
         self._give_up = give_up
         self._newest: dict[str, tuple[TableForm, Heads]] = {}
+        self._away: tuple[int, str] | None = None  # until when nobody asks, and why
 
     def heads(self, feed: Feed, form: TableForm) -> Heads:
         """Return what stands before a feed's messages under a version of its table. Raises
@@ -77,9 +81,14 @@ class FeedSchemas:
     def _number(self, feed: Feed, form: BinaryForm, subject: str, text: str) -> int:
         number = feed.schema_id(subject, text)
         if number is None:
+            registry = self._asked()
+            if self._away is not None and boottime_ns() < self._away[0]:
+                raise RegistryUnavailable(self._away[1])
             try:
-                number = self._asked().number_of(subject, form.wire.SCHEMA_TYPE, text)
+                number = registry.number_of(subject, form.wire.SCHEMA_TYPE, text)
             except RegistryUnavailable as error:
+                # Of many feeds the first one waits for it, and the others with that.
+                self._away = boottime_ns() + AWAY_NS, error.message
                 if self._give_up():  # that is no reason to end the feed
                     raise BusUnavailable(error.message) from error
                 raise

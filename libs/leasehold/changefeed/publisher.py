@@ -211,6 +211,9 @@ class Publisher(Closing):
         if stored.commit_us:
             yield Sample(metrics.FEED_COMMIT_TIME, metrics.NO_LABELS, stored.commit_us / US_PER_S)
         yield Sample(metrics.FEED_WAITING, metrics.NO_LABELS, waiting + self._table_feeds.waiting)
+        held, size = self._table_feeds.held
+        yield Sample(metrics.FEED_HELD, metrics.NO_LABELS, held)
+        yield Sample(metrics.FEED_HELD_BYTES, metrics.NO_LABELS, size)
 
     def _read_back(self, topic: str) -> Iterator[Record]:
         return read_to_end(self._kafka, CLIENT_ID, topic, give_up=self._stop)
@@ -247,6 +250,7 @@ class Publisher(Closing):
                 self._publish()
             feeds.obey(self._feed.position, self._codec.encode(self._stored))
         if not self._is_full:
+            feeds.tell_held()
             feeds.snapshot(self._feed.position)
 
     @property

@@ -22,8 +22,15 @@ from leasehold.adapters.os.clock import unix_us
 from leasehold.adapters.sqlite.fed_rows import FedRows
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.schema_names import PUBLIC
-from leasehold.changefeed.feed_messages import FeedMessage, Prepared, messages_of, prepare
-from leasehold.changefeed.feed_schemas import FeedSchemas
+from leasehold.changefeed.feed_messages import (
+    FeedMessage,
+    Prepared,
+    messages_of,
+    prepare,
+    prepare_row,
+)
+from leasehold.changefeed.feed_schemas import NO_HEADS, FeedSchemas
+from leasehold.changefeed.held_feeds import HeldEvent, HeldFeeds, LateMessages
 from leasehold.changefeed.rows_loading import RowsLoading
 from leasehold.events.debezium.definition import (
     FEEDS_MAX,
@@ -39,13 +46,14 @@ from leasehold.model.errors import (
     InvalidArgument,
     LeaseholdError,
     MalformedRequest,
+    RegistryUnavailable,
     TableBusy,
     UnknownTable,
 )
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.topics import Topics
-from leasehold.replication.feed_state import ENCODED_FORMAT, FORMAT, Feed
-from leasehold.replication.table_feeds import TableFeeds, Told
+from leasehold.replication.feed_state import ENCODED_FORMAT, FORMAT, HELD_FORMAT, Feed
+from leasehold.replication.table_feeds import RowTold, TableFeeds, Told
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
 from leasehold.settings.schema_registry import SchemaRegistrySettings
@@ -53,10 +61,16 @@ from leasehold.settings.schema_registry import SchemaRegistrySettings
 STATE_PREFIX: Final = b"feed/"
 ORDERS_KEY: Final = b"feed-orders"
 FOLLOWED_KEY: Final = b"feed-place"
-FOLLOWED_KEYS: Final = {FORMAT: FOLLOWED_KEY, ENCODED_FORMAT: b"feed-place/2"}
+FOLLOWED_KEYS: Final = {
+    FORMAT: FOLLOWED_KEY,
+    ENCODED_FORMAT: b"feed-place/2",
+    HELD_FORMAT: b"feed-place/3",
+}
 """By the format of feeds' states. Stored with every place while there are such feeds: what has
 another one was published by an earlier release, which knows of none."""
 CLIENT_ID: Final = "changefeed-feeds"
+HELD: Final = "held"
+"""As people are told the status of a feed that is on and held."""
 ORDERS_MAX: Final = 100
 REPORTED_MAX: Final = 50
 WAITING_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -88,6 +102,7 @@ class FeedShell(Closing):
         self._give_up = give_up
         asked = SchemaRegistry(registry, give_up=give_up) if registry.urls else None
         self._schemas = FeedSchemas(asked, give_up)
+        self._held = HeldFeeds(kafka, topics, settings, admin, give_up, asked)
         self._orders: TopicReader | None = None
         self._taken = 0  # the next offset of the topic of orders
         self._taken_stored = 0
@@ -98,7 +113,7 @@ class FeedShell(Closing):
         self._partitions: dict[str, int] = {}  # of the feeds' topics
         self._found: list[Record] = []  # orders, not carried out yet
         self._loading: RowsLoading | None = None  # for the first of them
-        self._waiting: list[Prepared] = []
+        self._waiting: list[Prepared | HeldEvent | LateMessages] = []
         self._bytes_before = 0
 
     @property
@@ -130,8 +145,16 @@ class FeedShell(Closing):
     def report(self) -> tuple[tuple[str, str, str], ...]:
         """Name, status and words of feeds: of some, where there are many; first of those that don't
         go on."""
-        feeds = sorted(self._states.values(), key=lambda feed: (feed.is_on, feed.name))
-        return tuple((f.name, f.status, f.words[:200]) for f in feeds[:REPORTED_MAX])
+        feeds = sorted(
+            self._states.values(), key=lambda feed: (feed.is_on and feed.hold is None, feed.name)
+        )
+        return tuple(_said_of(feed) for feed in feeds[:REPORTED_MAX])
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many feeds are held, and the bytes that are kept of them."""
+        holds = [feed.hold for feed in list(self._states.values()) if feed.hold is not None]
+        return len(holds), sum(hold.bytes for hold in holds)
 
     def open(
         self, stored: Mapping[bytes, bytes | None], position: LogPosition, place: bytes
@@ -159,6 +182,7 @@ class FeedShell(Closing):
                     self._states[feed.name] = feed
                 except MalformedRequest as error:
                     LOG.error("the state under %r is left out: %s", key, error.message)
+        self._held.sweep(self._states.values())
         for feed in self._states.values():
             followed = _offset_of(stored.get(FOLLOWED_KEYS[feed.format]))
             if feed.is_on and followed != position.offset:
@@ -188,6 +212,7 @@ class FeedShell(Closing):
             self._orders.close()
         if self._loading is not None:
             self._loading.close()
+        self._held.close()
         if self._rows is not None:
             self._rows.close()
 
@@ -200,10 +225,32 @@ class FeedShell(Closing):
     def _take(self, events: Iterable[Told]) -> int:
         before = len(self._waiting)
         for event in events:
-            prepared = prepare(event, self._schemas)
-            if prepared is not None:
-                self._waiting.append(prepared)
+            hold = event.feed.hold if isinstance(event, RowTold) else None
+            if hold is None:
+                try:
+                    prepared = prepare(event, self._schemas)
+                    if prepared is not None:
+                        self._waiting.append(prepared)
+                    continue
+                except RegistryUnavailable as error:
+                    assert isinstance(event, RowTold), "nothing else has a schema"
+                    self._held.begin(event.feed, error)
+            assert isinstance(event, RowTold), "nothing else is held"
+            self._keep(event)
         return len(self._waiting) - before
+
+    def _keep(self, event: RowTold) -> None:
+        """Keep an event of a feed that is held."""
+        if not event.feed.is_on:
+            return
+        prepared = prepare_row(event, NO_HEADS)
+        if prepared is not None:
+            rows = prepared.before, prepared.after
+            self._waiting += self._held.keep(event, prepared.key, rows, self._partitions)
+
+    def tell_held(self) -> None:
+        """Take what can be told of what was kept, where there is room for it."""
+        self._waiting += self._held.tend(self._states.values())
 
     @property
     def is_loading(self) -> bool:
@@ -266,7 +313,12 @@ class FeedShell(Closing):
         """Yield the messages of the next transaction; the same again when it is made again."""
         transactions, now_us = self._topics.feed_transactions.name, unix_us()
         for prepared in self._waiting:
-            yield from messages_of(prepared, self._partitions, transactions, now_us)
+            if isinstance(prepared, HeldEvent):
+                yield FeedMessage(prepared.topic, None, prepared.record, 0)
+            elif isinstance(prepared, LateMessages):
+                yield from prepared.messages
+            else:
+                yield from messages_of(prepared, self._partitions, transactions, now_us)
 
     def list_changes(self, position: LogPosition) -> Iterator[tuple[bytes, bytes | None]]:
         """Yield (key, value) of what the next transaction, up to `position`, stores of the
@@ -288,6 +340,7 @@ class FeedShell(Closing):
         self._gone.clear()
         self._taken_stored = self._taken
         self._waiting.clear()
+        self._held.published()
         if self._rows is not None:
             self._rows.commit(place)
             self._bytes_before = self._rows.bytes_moved
@@ -444,6 +497,14 @@ class FeedShell(Closing):
                     f"topic {feed.topic} is there, with {there} partitions: say --partitions"
                     f" {there}, or delete it first"
                 )
+
+
+def _said_of(feed: Feed) -> tuple[str, str, str]:
+    """Return name, status and words of a feed for people."""
+    if feed.hold is None or not feed.is_on:
+        return feed.name, feed.status, feed.words[:200]
+    kept = feed.hold.written - feed.hold.told
+    return feed.name, HELD, f"{kept} records wait for the schema registry: {feed.hold.words[:150]}"
 
 
 def _offset_of(value: bytes | None) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from leasehold.admin.feeds import Feeds
 from leasehold.cli.command import Subparsers, add, add_timeout, finish
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.output import Output
+from leasehold.cli.output import Output, clock_time
 from leasehold.events.debezium.column_types import Decimals
 from leasehold.events.debezium.definition import (
     DAY_HOURS,
@@ -26,6 +26,7 @@ from leasehold.settings.client import ClientSettings
 
 CREATE_TIMEOUT_S: Final = 60.0
 PUBLIC: Final = "public"
+HELD: Final = "held"
 _HEADS: Final = (
     *("table", "topic", "format", "status"),
     *(">since LSN", "snapshot", "rows and columns", "words"),
@@ -124,17 +125,27 @@ def list_feeds(_: argparse.Namespace, settings: ClientSettings, output: Output) 
                 name,
                 state["topic"],
                 state["definition"].get("encoding", Encoding.JSON.value),
-                state["status"],
+                HELD if "held" in state else state["status"],
                 f"{state['since_lsn']:,}",
                 _snapshot_words(state),
                 _definition_words(state),
-                state["words"],
+                _words(state),
             ]
             for name, state in states.items()
         ],
         "no feed (leasehold feed create TABLE)",
     )
     return ExitCode.OK
+
+
+def _words(state: Mapping[str, Any]) -> str:
+    held = state.get("held")
+    if held is None:
+        return str(state["words"])
+    return (
+        f"since {clock_time(int(held['since_us']))}, {held['written'] - held['told']:,} records"
+        f" wait for the schema registry: {held['words']}"
+    )
 
 
 def _snapshot_words(state: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
 from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.report import report
@@ -123,12 +123,16 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
             f"their topics stop at LSN {feed['lsn']:,}, and changes that fill rows wait"
         )
     found += [
-        f"the feed of {each['table']} has failed (leasehold feed list): {each['words']}"
+        f"the feed of {each['table']} {_FEED_WORDS[each['status']]} (leasehold feed list):"
+        f" {each['words']}"
         for each in (feed["feeds"] if feed is not None else ())
-        if each["status"] == "failed"
+        if each["status"] in _FEED_WORDS
     ]
     failed, _ = failed_jobs(told)
     return found + [_failed_words(job) for job in failed]
+
+
+_FEED_WORDS: Final = {"failed": "has failed", "held": "is held"}
 
 
 def failed_jobs(told: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -126,7 +126,7 @@ class Decoder:
     """Reads the messages of one intake."""
 
     def __init__(self, encoding: str, schemas: Schemas) -> None:
-        """`encoding`: as the settings have it."""
+        """Read what has that encoding, as the settings say it."""
         self._encoding = encoding
         self._schemas = schemas
 

@@ -59,7 +59,8 @@ class EventMessages:
         find: Find,
         sign: Signer,
     ) -> None:
-        """`routes`: tables' names by topic. `find` returns a table by its name."""
+        """Make messages for the intake of that name. `routes`: tables' names by topic; `find`
+        returns a table by its name."""
         self._name = name
         self._topics = topics
         self._routes = routes

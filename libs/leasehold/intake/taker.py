@@ -66,7 +66,7 @@ LOG: Final = logging.getLogger("leasehold.intake")
 
 
 class Hold(NamedTuple):
-    """Why a partition, or a whole topic (ALL), is not read on."""
+    """The reason why a partition, or a whole topic (ALL), is not read on."""
 
     words: str
     since_us: int
@@ -177,7 +177,7 @@ class Taker(Closing):
                 self._look_for_topics()
             self._tables.follow()
             self._release_held(now_ns)
-            self._fill()
+            self._read_on()
             self._take()
             if self._is_due(boottime_ns()):
                 self._commit()
@@ -304,7 +304,7 @@ class Taker(Closing):
 
     # ------------------------------------------------------------------ events
 
-    def _fill(self) -> None:
+    def _read_on(self) -> None:
         """Read what is there, unless much was read and not taken."""
         if self._reader.lost:
             self._skip_lost()

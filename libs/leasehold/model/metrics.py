@@ -319,6 +319,12 @@ FEED_MESSAGES: Final = _CHANGEFEED.counter("changefeed_messages", "Messages that
 FEED_S: Final = _CHANGEFEED.seconds(
     "changefeed_transaction", "Time that a transaction of Kafka's took"
 )
+FEED_HELD: Final = _CHANGEFEED.gauge(
+    "changefeed_held_feeds", "Feeds that tell nothing for now, since their schema registry is away"
+)
+FEED_HELD_BYTES: Final = _CHANGEFEED.gauge(
+    "changefeed_held_bytes", "Bytes of events that are kept for such feeds"
+)
 FEED_ABORTS: Final = _CHANGEFEED.counter(
     "changefeed_aborts", "Transactions of Kafka's that had to be sent again"
 )

@@ -25,6 +25,7 @@ DESCRIBE_CONFIGS: Final = "DescribeConfigs"
 
 ROWS: Final = "rows.*"
 FEEDS: Final = "feed.*"
+HELD: Final = "held.*"
 ALL_TOPICS: Final = "*"
 NO_GROUP: Final = "leasehold-none"
 """What our consumers name as their group: nobody joins it, and librdkafka looks for its coordinator
@@ -184,16 +185,17 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
     ProcessKind(
         "changefeed",
         "changefeed",
-        reads=("log", "jobs", "changefeed", "feeds", "versions", ROWS),
+        reads=("log", "jobs", "changefeed", "feeds", "versions", ROWS, HELD),
         writes=(
             *(ROWS, "versions", "versions-history", "jobs", "dead-letter", "changefeed"),
-            *("acks", FEEDS),
+            *("acks", FEEDS, HELD),
         ),
         besides=(
             Besides((CREATE,), "changefeed"),
             Besides((CREATE,), "feeds"),
             Besides((CREATE,), FEEDS),
             Besides((CREATE, DELETE), ROWS),
+            Besides((CREATE, DELETE), HELD),
             Besides((WRITE, DESCRIBE), CHANGEFEED_ID, TRANSACTIONAL_ID),
         ),
     ),

@@ -187,6 +187,13 @@ class Topics:
         suffix = name.removeprefix(f"{self.database}.")
         return self._topic(suffix, partitions, _deleted_after(kept_ms))
 
+    def held(self, name: str) -> Topic:
+        """The events of a feed that is held since its schema registry is away, until it has told
+        them; then the topic goes."""
+        assert name.startswith(f"{self.database}.feed."), name
+        suffix = name.removeprefix(f"{self.database}.feed.")
+        return self._topic(f"held.{suffix}", 1, _deleted_after(-1))
+
     @property
     def feed_transactions(self) -> Topic:
         """The begin and end of each transaction with events in feeds that take part."""

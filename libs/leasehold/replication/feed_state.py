@@ -38,7 +38,10 @@ FORMAT: Final = 1
 ENCODED_FORMAT: Final = 2
 """Of a feed that is not JSON: a release that knows no other form leaves it out, and must not write
 JSON on its topic."""
-FORMATS: Final = (FORMAT, ENCODED_FORMAT)
+HELD_FORMAT: Final = 3
+"""Of a feed that is held: a release that knows nothing of that would go on with what comes next,
+and never tell what was kept."""
+FORMATS: Final = (FORMAT, ENCODED_FORMAT, HELD_FORMAT)
 SCHEMA_IDS_MAX: Final = 32
 """Numbers of schemas that a feed remembers: those of its newest versions."""
 DIGEST_BYTES: Final = 12
@@ -58,6 +61,20 @@ class Snapshot(NamedTuple):
     place: bytes = b""
     rows: int = 0
     on_demand: bool = False
+
+
+class Hold(NamedTuple):
+    """The reason why a feed tells nothing for now, which is that its schema registry is away. Its
+    events are records of a topic meanwhile. `id`: by which these are known from those of a hold
+    before; `written` and `told`: numbers of the last one that is there, and of the last one that
+    the feed has told, from 1; `bytes`: of all that are there."""
+
+    id: str
+    since_us: int
+    words: str
+    written: int = 0
+    told: int = 0
+    bytes: int = 0
 
 
 class Change(NamedTuple):
@@ -81,6 +98,7 @@ class Feed:
         self.words = ""
         self.since_lsn = 0
         self.snapshot: Snapshot | None = None
+        self.hold: Hold | None = None
         self.changed = True  # and is to be stored
         self._schema_ids: dict[str, int] = {}  # by digest, the newest last
         self._columns: Named = ()
@@ -105,6 +123,8 @@ class Feed:
     @property
     def format(self) -> int:
         """The format of its state."""
+        if self.hold is not None:
+            return HELD_FORMAT
         return ENCODED_FORMAT if self.definition.encoding.needs_registry else FORMAT
 
     def schema_id(self, subject: str, text: str) -> int | None:
@@ -215,6 +235,11 @@ class Feed:
 
     def _stop(self, status: str, words: str) -> None:
         self.status, self.words, self.snapshot, self.changed = status, words[:500], None, True
+        self.hold = None
+
+    def set_hold(self, hold: Hold | None) -> None:
+        """Be held, be it otherwise, or go on."""
+        self.hold, self.changed = hold, True
 
     def start_snapshot(self) -> None:
         """Begin to tell every row, or begin anew."""
@@ -281,6 +306,8 @@ class Feed:
         }
         if self._schema_ids:
             body["schema_ids"] = self._schema_ids
+        if self.hold is not None:
+            body["held"] = self.hold._asdict()
         if self.snapshot is not None:
             place, rows, on_demand = self.snapshot
             body["snapshot"] = {"place": place.hex(), "rows": rows, "on_demand": on_demand}
@@ -301,6 +328,11 @@ class Feed:
             feed._mentioned = tuple((int(e), str(name)) for e, name in body["mentioned"])
             ids = body.get("schema_ids", {}).items()
             feed._schema_ids = {str(digest): int(number) for digest, number in ids}
+            held = body.get("held")
+            if held is not None:
+                numbers = [int(held[name]) for name in ("written", "told", "bytes")]
+                since = str(held["id"]), int(held["since_us"]), str(held["words"])
+                feed.hold = Hold(*since, *numbers)
             found = body["snapshot"]
             if found is not None:
                 place, rows = bytes.fromhex(found["place"]), int(found["rows"])

@@ -130,14 +130,14 @@ class TableFeeds:
         """Return the next rows of a snapshot that is under way, none where there is none. They are
         as of the record before `offset`, the commit `lsn`."""
         for feed in self._on():
-            if feed.snapshot is not None:
+            if feed.snapshot is not None and feed.hold is None:
                 return list(self._snapshot_of(feed, lsn, offset))
         return []
 
     @property
     def has_snapshot(self) -> bool:
-        """Whether a snapshot is under way."""
-        return any(feed.snapshot is not None for feed in self._on())
+        """Whether a snapshot is under way; that of a feed which is held waits."""
+        return any(feed.snapshot is not None and feed.hold is None for feed in self._on())
 
     def _snapshot_of(self, feed: Feed, lsn: int, offset: int) -> Iterator[Told]:
         snapshot = feed.snapshot

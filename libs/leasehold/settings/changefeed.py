@@ -37,3 +37,20 @@ class ChangefeedSettings:
         default=None,
         parse=Path,
     )
+    held_mb: int = setting(
+        "LEASEHOLD_FEED_HELD_MB",
+        "MB of events that are kept of a feed while its schema registry is away; with more of them"
+        " the feed has failed",
+        default=1_024,
+        parse=integer(1, 1 << 20),
+    )
+    held_hours: int = setting(
+        "LEASEHOLD_FEED_HELD_HOURS",
+        "how long they are kept, in hours; after that the feed has failed",
+        default=7 * 24,
+        parse=integer(1, 24 * 366, "hours"),
+    )
+
+    @property
+    def held_bytes_max(self) -> int:
+        return self.held_mb << 20

@@ -79,8 +79,8 @@ class SchemaRegistrySettings:
     wait_ms: int = setting(
         "LEASEHOLD_REGISTRY_WAIT_MS",
         "how long a registry that is away is waited for: the changefeed publishes nothing"
-        " meanwhile, and a feed that needs a new schema then fails",
-        default=30_000,
+        " meanwhile, and a feed that needs a new schema is then held until it answers",
+        default=2_000,
         parse=integer(100, 3_600_000, "milliseconds"),
     )
     schemas: str = setting(

@@ -1,8 +1,9 @@
 """Goal: programs that are not ours, in other languages, come to the table by a feed.
 
-Method: a synthetic log on a broker without users, published by a changefeed; a Go program reads a
-feed in Avro by the registry with the libraries that people use there, and Kafka Connect's file sink
-reads one in JSON with schemas by its own converter.
+Method: a synthetic log on a broker without users, published by a changefeed; programs in Go and in
+Java read a feed in Avro by the registry with the libraries that people use there, and the file sink
+of Kafka Connect reads one in JSON with schemas by its own converter. The same feeds are read back
+by an intake, which comes to the rows of the table that it fills.
 """
 
 from __future__ import annotations
@@ -12,21 +13,28 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import pyspark
 import pytest
 
 from infra.java import java
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.writer import TopicWriter
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.events.debezium.definition import CreateFeed, Definition, Encoding, encode_order
 from leasehold.model.errors import BusUnavailable
+from leasehold.model.records.requests import OperationKind
 from leasehold.model.topics import Topics
+from leasehold.settings.environment import KafkaSettings
+from leasehold.values.types import Type
 from tests.support.changefeed.changefeed_process import (
     append,
     changefeed,
@@ -35,13 +43,16 @@ from tests.support.changefeed.changefeed_process import (
     wait_until,
 )
 from tests.support.changefeed.made_log import MadeLog
+from tests.support.cluster.stage import Stage
+from tests.support.intake.foreign_source import intake
 from tests.support.registry.apicurio import apicurio
 
 pytestmark = pytest.mark.long("a registry, Kafka Connect and a Go compiler; `make feed-tools`")
 ROOT: Final = Path(__file__).resolve().parents[3]
 CONNECT: Final = ROOT / ".leasehold" / "connect"
 GO: Final = ROOT / "tests" / "support" / "registry" / "go_consumer"
-DEADLINE_S: Final = 240
+JAVA: Final = ROOT / "tests" / "support" / "registry" / "java_consumer" / "Consumer.java"
+DEADLINE_S: Final = 280
 LOOK_AGAIN_S: Final = 0.2
 EVENT: Final = re.compile(
     r"Struct\{(?:before=Struct\{id=(?P<old>\d+),n=\d+\},)?(?:after=Struct\{id=(?P<id>\d+),n="
@@ -134,8 +145,26 @@ def test_a_program_in_go_reads_avro_by_the_registry(feeds: Published, tmp_path: 
         [str(program), *words], capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )
     assert ended.returncode == 0, ended.stderr
+    assert _folded(ended.stdout) == feeds.rows(1)
+
+
+def test_a_program_in_java_reads_avro_by_the_registry(feeds: Published) -> None:
+    """Kafka's own client and Avro's own reader."""
+    (avro,) = (Path(pyspark.__file__).parent / "jars").glob("avro-1*.jar")
+    assert CONNECT.is_dir(), "no Kafka Connect is here: run `make feed-tools`"
+    program = [java(os.environ), "-Xmx200m", "-cp", f"{CONNECT}/*:{avro}", str(JAVA)]
+    words = (feeds.cluster.bootstrap, feeds.topic(1), feeds.registry, str(feeds.records(1)))
+    ended = subprocess.run(
+        [*program, *words], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert _folded(ended.stdout) == feeds.rows(1)
+
+
+def _folded(lines: str) -> dict[int, int]:
+    """The table that a program has come to, which has printed each message as JSON."""
     table: dict[int, int] = {}
-    for line in ended.stdout.splitlines():
+    for line in lines.splitlines():
         told = json.loads(line)
         if told["value"] is None:
             continue
@@ -144,7 +173,7 @@ def test_a_program_in_go_reads_avro_by_the_registry(feeds: Published, tmp_path: 
             del table[told["key"]["id"]]
         else:
             table[after["id"]] = _plain(after["n"])
-    assert table == feeds.rows(1)
+    return table
 
 
 def _plain(value: Any) -> Any:
@@ -207,6 +236,43 @@ def test_kafka_connect_reads_json_with_its_own_converter(feeds: Published, tmp_p
         else:
             table[int(event["id"])] = int(event["n"])
     assert table == feeds.rows(2)
+
+
+@pytest.mark.parametrize("table_id", [1, 2])
+def test_an_intake_reads_what_a_feed_has_told(
+    feeds: Published, tmp_path: Path, table_id: int
+) -> None:
+    """Requests of its own Avro, by the real registry, and of its JSON with schemas."""
+    kafka, topics = feeds.cluster.kafka_settings, Topics(f"taken{table_id}")
+    ensure_topics(kafka, topics.all_static())
+    stage = Stage(kafka, topics)
+    columns = (Column(1, "id", Type("bigint"), False), Column(2, "n", Type("bigint")))
+    stage.version(Descriptor(1, "copied", 1, columns, (1,)), 1)
+    stage.flush()
+    stage.close()
+    environ = {
+        **feeds.cluster.addresses("intake"),
+        "LEASEHOLD_DATABASE": topics.database,
+        "LEASEHOLD_REGISTRY": feeds.registry,
+    }
+    wanted = feeds.rows(table_id)
+    with intake(environ, tmp_path, routes=f"{feeds.topic(table_id)}=copied") as process:
+        _wait(lambda: _taken(kafka, topics) == wanted, process, tmp_path / "intake.log")
+    assert not published(kafka, topics.dead_letter.name)
+
+
+def _taken(kafka: KafkaSettings, topics: Topics) -> dict[int, int]:
+    """The table that a master comes to by the requests that there are."""
+    table: dict[int, int] = {}
+    for record in published(kafka, topics.requests.name):
+        request = MessagePackCodec().decode_request(record.content_type, record.value or b"")
+        for each in request.operations:
+            assert isinstance(each.key, Mapping)
+            if each.kind is OperationKind.DELETE:
+                table.pop(each.key["id"], None)
+            else:
+                table[each.key["id"]] = each.values["n"]
+    return table
 
 
 def _properties(path: Path, values: dict[str, str]) -> Path:

@@ -166,8 +166,8 @@ def test_what_can_t_be_taken_is_a_dead_letter_and_holds_nothing_up(
         until(is_done(settings, "letters", [topic]), "all", seen=lambda: log_of(tmp_path))
         until(lambda: rows(replica, "others") == {1: (5, 150)}, "the good one")
         until(lambda: bool((view(settings, "letters") or fail()).held), "it says what waits")
-        for name, value in environ.items():
-            monkeypatch.setenv(name, value)
+        for name, setting in environ.items():
+            monkeypatch.setenv(name, setting)
         assert main(["intake", "--json"]) == 1, "one waits"
         (told,) = [
             each for each in json.loads(capsys.readouterr().out) if each["name"] == "letters"

@@ -19,9 +19,15 @@ from leasehold.changefeed.feed_messages import messages_of, prepare
 from leasehold.changefeed.feed_schemas import FeedSchemas
 from leasehold.events.debezium.definition import Compatibility, Encoding
 from leasehold.events.debezium.table_form import Source
-from leasehold.model.errors import BusUnavailable
+from leasehold.model.errors import BusUnavailable, MalformedRequest, RegistryUnavailable
 from leasehold.model.records.events import RowImage
-from leasehold.replication.feed_state import SCHEMA_IDS_MAX, Feed
+from leasehold.replication.feed_state import (
+    ENCODED_FORMAT,
+    HELD_FORMAT,
+    SCHEMA_IDS_MAX,
+    Feed,
+    Hold,
+)
 from leasehold.replication.table_feeds import RowTold
 from leasehold.settings.schema_registry import SchemaRegistrySettings
 from tests.support.changefeed.fed_table import TABLE, make_feed
@@ -92,12 +98,40 @@ def test_a_version_that_shows_something_else_has_another_number(double: Registry
     assert message.value[:5] == b"\0\0\0\0\3"
 
 
-def test_a_registry_that_is_away_ends_the_feed_with_words(double: RegistryDouble) -> None:
+def test_a_registry_that_is_away_is_said_and_ends_no_feed(double: RegistryDouble) -> None:
     double.always = (503, {"message": "starting"})
     feed = make_feed(TABLE, encoding=Encoding.AVRO)
-    assert prepare(told(feed), schemas(double, 0.02)) is None
-    assert feed.status == "failed"
-    assert "503 starting" in feed.words
+    with pytest.raises(RegistryUnavailable, match="503 starting"):
+        prepare(told(feed), schemas(double, 0.02))
+    assert feed.is_on
+
+
+def test_of_many_feeds_one_waits_for_a_registry_that_is_away(double: RegistryDouble) -> None:
+    double.always = (503, {"message": "starting"})
+    known = schemas(double, 0.02)
+    feeds = [make_feed(replace(TABLE, name=f"t{n}"), encoding=Encoding.AVRO) for n in range(5)]
+    asked: set[int] = set()
+    for feed in feeds:
+        with pytest.raises(RegistryUnavailable, match="503 starting"):
+            prepare(told(feed), known)
+        asked.add(len(double.seen))
+    assert len(asked) == 1
+
+
+def test_that_a_feed_is_held_comes_back_from_its_state_and_is_for_no_earlier_release() -> None:
+    feed = make_feed(TABLE, encoding=Encoding.AVRO)
+    feed.set_hold(Hold("h", 5, "away", 7, 3, 900))
+    body = json.loads(feed.to_json())
+    assert body["format"] == HELD_FORMAT
+    again = Feed.restore("demo", "1.2.3", feed.to_json())
+    assert again.hold == feed.hold
+    feed.set_hold(None)
+    assert json.loads(feed.to_json())["format"] == ENCODED_FORMAT
+    again.fail("over")
+    assert again.hold is None
+    body["held"] = {"id": "h"}
+    with pytest.raises(MalformedRequest):
+        Feed.restore("demo", "1.2.3", json.dumps(body).encode())
 
 
 def test_a_schema_that_is_refused_ends_the_feed_with_the_registrys_words(

@@ -41,6 +41,9 @@ class Refusing:
     def create(self, *_: Any) -> None:
         raise self._error
 
+    def list_names(self, *_: Any) -> set[str]:
+        return set()
+
 
 def shell(error: BusUnavailable) -> FeedShell:
     admin = cast(TopicAdmin, Refusing(error))

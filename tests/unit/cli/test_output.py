@@ -228,6 +228,11 @@ def told(**changes: Any) -> dict[str, Any]:
             {"changefeed": {"silent": False, "heard_ms": 9, "lsn": 7, "feeds": [FAILED_FEED]}},
             "the feed of public.t has failed (leasehold feed list): column n is gone",
         ),
+        (
+            {"changefeed": {"silent": False, "heard_ms": 9, "lsn": 7,
+                            "feeds": [{**FAILED_FEED, "status": "held"}]}},
+            "the feed of public.t is held (leasehold feed list): column n is gone",
+        ),
         ({"jobs": [failed()]}, "job 7"),
         (
             {"nodes": [{"node": "r9", "role": "replicant", "coherency": "silent", "for_ms": 5,

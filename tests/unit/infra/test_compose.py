@@ -21,7 +21,7 @@ from infra.compose import (
     compose_file,
     render,
 )
-from infra.deployment import SERVICES
+from infra.deployment import OPTIONAL, SERVICES
 from leasehold.settings.audit import AuditSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import (
@@ -72,7 +72,7 @@ def test_the_schema_would_refuse_a_mistake() -> None:
 
 def test_every_service_of_the_deployment_is_there() -> None:
     services = committed()["services"]
-    assert set(services) == {"kafka", "redis", "topics", *(s.name for s in SERVICES)}
+    assert set(services) == {"kafka", "redis", "topics", *(s.name for s in (*SERVICES, *OPTIONAL))}
     for service in SERVICES:
         assert services[service.name]["command"] == list(service.command)
         assert services[service.name]["environment"]["LEASEHOLD_NODE"] == service.name

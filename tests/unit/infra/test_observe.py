@@ -158,6 +158,14 @@ CASES: Final[Mapping[str, Case]] = {
             'leasehold_changefeed_commit_timestamp_seconds{node="changefeed"}': "0+60x20",
         },
     ),
+    "LeaseholdFeedHeld": Case(
+        {'leasehold_changefeed_held_feeds{node="changefeed"}': "0x5 2x15"},
+        {'leasehold_changefeed_held_feeds{node="changefeed"}': "0x5 1x3 0x12"},
+    ),
+    "LeaseholdIntakeHeld": Case(
+        {'leasehold_intake_held{node="intake",topic="orders"}': "0x5 1x15"},
+        {'leasehold_intake_held{node="intake",topic="orders"}': "0x5 1x3 0x12"},
+    ),
     "LeaseholdRetriesStopped": Case(
         {'leasehold_retry_stream_trouble{node="spark"}': "0x5 1x15"},
         {'leasehold_retry_stream_trouble{node="spark"}': "0x5 1x3 0x12"},

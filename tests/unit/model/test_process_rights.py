@@ -12,6 +12,7 @@ import leasehold.adapters.redis.ledger
 from leasehold.adapters.kafka.acls import Given, binding, given_by
 from leasehold.adapters.redis import acks, log, requests
 from leasehold.changefeed import publisher
+from leasehold.intake import taker
 from leasehold.model import process_rights
 from leasehold.model.process_rights import (
     KINDS,
@@ -29,13 +30,15 @@ from leasehold.model.topics import Topics
 SCRIPT: Final = Path(leasehold.adapters.redis.ledger.__file__).with_name("ledger.lua")
 NAMED: Final = {topic.name.partition(".")[2] for topic in Topics("demo").all_static()}
 
-OF_TABLES: Final = {"rows.*", "feed.*"}
+OF_TABLES: Final = {"rows.*", "feed.*", "held.*"}
+OF_INTAKES: Final = {"intake"}
+"""Of topics that are made by whoever needs them first."""
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_each_right_is_on_a_topic_that_there_is(kind: ProcessKind) -> None:
     names = {*kind.reads, *kind.writes, *(b.name for b in kind.besides if b.resource == TOPIC)}
-    assert names <= NAMED | OF_TABLES | {"*"}
+    assert names <= NAMED | OF_TABLES | OF_INTAKES | {"*"}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -51,8 +54,8 @@ def test_a_right_comes_back_from_the_broker_s_entry(kind: ProcessKind) -> None:
 
 
 def test_every_topic_is_read_and_written_by_somebody() -> None:
-    assert {name for kind in KINDS for name in kind.writes} == NAMED | OF_TABLES
-    assert {name for kind in KINDS for name in kind.reads} == NAMED | OF_TABLES
+    assert {name for kind in KINDS for name in kind.writes} == NAMED | OF_TABLES | OF_INTAKES
+    assert {name for kind in KINDS for name in kind.reads} == NAMED | OF_TABLES | OF_INTAKES
 
 
 def test_the_ledger_s_commands_are_those_of_its_script() -> None:
@@ -69,9 +72,12 @@ def test_the_channels_are_those_of_the_adapters() -> None:
     assert {word for word in words if word.startswith("&")} == there
 
 
-def test_the_changefeed_s_transactional_id_is_its_own() -> None:
+def test_transactional_ids_are_those_of_the_processes() -> None:
     source = Path(publisher.__file__).read_text("utf-8")
     assert process_rights.CHANGEFEED_ID.format(database="{topics.database}") in source
+    source = Path(taker.__file__).read_text("utf-8")
+    begin = process_rights.INTAKE_ID.format(database="{topics.database}").removesuffix("*")
+    assert f'{begin}{{settings.name}}"' in source
 
 
 @pytest.mark.parametrize(

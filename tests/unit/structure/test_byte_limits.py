@@ -78,6 +78,8 @@ ELSEWHERE = {
     "backup/one_table.py:REQUEST_CHARACTERS": MEMORY,
     "changefeed/table_feeds.py:WAITING_BYTES_MAX": MEMORY,
     "cli/sql.py:COPIED_BYTES": "how much is read at once",
+    "events/foreign/avro_decoding.py:SCHEMA_CHARACTERS_MAX": MEMORY,
+    "intake/taker.py:BATCH_BYTES_MAX": MEMORY,
     "model/budget.py:GRAIN_BYTES": MEMORY,
     "model/budget.py:UNBOUNDED_BYTES": MEMORY,
     "pgwire/messages/client_replies.py:MESSAGE_BYTES_MAX": WIRE,

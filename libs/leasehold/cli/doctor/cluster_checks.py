@@ -260,6 +260,11 @@ def judge_followers(facts: Facts) -> Iterator[Problem]:
             yield fail(
                 f"the feed of {each['table']} has failed: {each['words']}", "leasehold feed list"
             )
+        elif each["status"] == "held":
+            yield warn(
+                f"the feed of {each['table']} is held: {each['words']}",
+                "bring the schema registry back (LEASEHOLD_REGISTRY of the changefeed)",
+            )
     if spark is None:
         return
     if spark["silent"]:

@@ -30,7 +30,7 @@ Convert = Callable[[Any], Any]
 _NOT_THERE: Final = frozenset({NOT_THERE, NOT_THERE_BYTES})
 _NOT_THERE_RAW: Final = NOT_THERE.encode()
 _JSON_TYPES: Final = frozenset({"json", "jsonb"})
-_MOMENTS: Final = frozenset({"timestamp", "timestamptz"})
+_TIMESTAMPS: Final = frozenset({"timestamp", "timestamptz"})
 DIGITS_MAX: Final = 4_000
 """Of a whole number that is a text."""
 
@@ -94,14 +94,14 @@ def _array(convert: Convert) -> Convert:
 
 # ---------------------------------------------------------------- times
 
-_DAYS, _MOMENT, _CLOCK, _SPAN = "days", "moment", "clock", "span"
+_DAYS, _TIMESTAMP, _CLOCK, _SPAN = "days", "timestamp", "clock", "span"
 _TIMES: Final[Mapping[str, tuple[str, int, int]]] = {
     types.DATE: (_DAYS, 1, 1),
     "org.apache.kafka.connect.data.Date": (_DAYS, 1, 1),
-    types.MILLI_TIMESTAMP: (_MOMENT, 1_000, 1),
-    "org.apache.kafka.connect.data.Timestamp": (_MOMENT, 1_000, 1),
-    types.MICRO_TIMESTAMP: (_MOMENT, 1, 1),
-    types.NANO_TIMESTAMP: (_MOMENT, 1, 1_000),
+    types.MILLI_TIMESTAMP: (_TIMESTAMP, 1_000, 1),
+    "org.apache.kafka.connect.data.Timestamp": (_TIMESTAMP, 1_000, 1),
+    types.MICRO_TIMESTAMP: (_TIMESTAMP, 1, 1),
+    types.NANO_TIMESTAMP: (_TIMESTAMP, 1, 1_000),
     types.MILLI_TIME: (_CLOCK, 1_000, 1),
     "org.apache.kafka.connect.data.Time": (_CLOCK, 1_000, 1),
     types.MICRO_TIME: (_CLOCK, 1, 1),
@@ -131,16 +131,16 @@ def _shown(meaning: str, target: Type, times: int, by: int) -> Convert:
 
 def _show_days(days: int, target: Type) -> Any:
     text = date_of(days).isoformat()
-    return f"{text}T00:00:00" if target.name in _MOMENTS else text
+    return f"{text}T00:00:00" if target.name in _TIMESTAMPS else text
 
 
-def _show_moment(microseconds: int, target: Type) -> Any:
-    moment = utc_of(microseconds)
+def _show_timestamp(microseconds: int, target: Type) -> Any:
+    at = utc_of(microseconds)
     if target.name == "date":
-        return moment.date().isoformat()
+        return at.date().isoformat()
     if target.name in ("time", "timetz"):
-        return moment.time().isoformat() + ("Z" if target.name == "timetz" else "")
-    return (moment if target.name == "timestamptz" else moment.replace(tzinfo=None)).isoformat()
+        return at.time().isoformat() + ("Z" if target.name == "timetz" else "")
+    return (at if target.name == "timestamptz" else at.replace(tzinfo=None)).isoformat()
 
 
 def _show_clock(microseconds: int, target: Type) -> Any:
@@ -155,7 +155,7 @@ def _show_span(microseconds: int, target: Type) -> Any:
 
 _SHOWN: Final[Mapping[str, Callable[[int, Type], Any]]] = {
     _DAYS: _show_days,
-    _MOMENT: _show_moment,
+    _TIMESTAMP: _show_timestamp,
     _CLOCK: _show_clock,
     _SPAN: _show_span,
 }
@@ -223,8 +223,8 @@ def _by_target(source: SourceType, target: Type, units: Units) -> Convert:
         return _whole
     if name == "date":
         return _shown(_DAYS, target, 1, 1)
-    if name in _MOMENTS:
-        return _shown(_MOMENT, target, *_TO_MICROS[units])
+    if name in _TIMESTAMPS:
+        return _shown(_TIMESTAMP, target, *_TO_MICROS[units])
     if name in ("time", "timetz"):
         return _shown(_CLOCK, target, *_TO_MICROS[units])
     if name == "interval":

@@ -427,6 +427,11 @@ CASES = (
         *("followers", FAIL, "the feed of t has failed: no schema", "feed list"),
     ),
     Case(
+        "a feed that is held",
+        with_events(ChangefeedReport(NOW, 4, 10, (("t", "held", "5 records wait"),))),
+        *("followers", WARN, "the feed of t is held: 5 records wait", "registry"),
+    ),
+    Case(
         "Spark that is silent",
         with_events(SparkReport(NOW - 600 * SECOND, "")),
         *("followers", FAIL, "Spark is silent"),
