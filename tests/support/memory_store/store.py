@@ -25,7 +25,6 @@ from leasehold.model.ports import CopyRange, Merged, RangeWaiting, Row, StoredCa
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Genids, Image
 from leasehold.model.records.log import (
-    NOT_COMPARED,
     Backfill,
     ChangeKind,
     CheckSlice,
@@ -365,8 +364,7 @@ class MemoryStore:
         assert span is not None
         found = list(self._missing(source, target, span))
         digest = digest_genids(tuple(genids_of(target, row).values()) for _, row in found)
-        compared = said.digest != NOT_COMPARED
-        if compared and (len(found), digest) != (len(said.rows), said.digest):
+        if (len(found), digest) != (len(said.rows), said.digest):
             raise StoreCorrupted(f"the log has {said}, the store {found}")
         for position, (key, row) in enumerate(found):
             self.change(target, written(target, key, None, row), lsn, position, None)

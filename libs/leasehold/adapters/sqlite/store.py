@@ -68,7 +68,6 @@ from leasehold.model.ports import CopyRange, Merged, RangeWaiting, Row, StoredCa
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Image
 from leasehold.model.records.log import (
-    NOT_COMPARED,
     Backfill,
     ChangeKind,
     CheckSlice,
@@ -517,8 +516,7 @@ class SqliteStore:
         assert span is not None, "rows are copied by ranges"
         assert said is not None, "the log says which rows a copy has"
         rows, digest = self._copying(source, target).put(self._connection, span, lsn)
-        compared = said.digest != NOT_COMPARED
-        if compared and (rows, digest) != (len(said.rows), said.digest):
+        if (rows, digest) != (len(said.rows), said.digest):
             raise StoreCorrupted(
                 f"rows of table {source.name!r} are copied under another key: the log has"
                 f" {len(said.rows)} of them behind {span.after!r:.200}, the store {self.path} has"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.model.keys import Key, Keys
 from leasehold.model.records.events import Genids, Image, RowImage
@@ -48,18 +48,13 @@ class KeySpan(NamedTuple):
     through: Key
 
 
-NOT_COMPARED: Final = -1
-"""Instead of a digest."""
-
-
 class CopiedRows(NamedTuple):
     """What a range of rows adds to a table under another key, for those who have no rows of the
     other one: values of `columns`, the first `key_width` of which are the key, then the genids of
     `locks`, of each of `rows`.
 
     `digest` is over the genids (`rows/row_copies.py`): each store copies its own rows, and has to
-    find the same ones. NOT_COMPARED, which no log has: what is applied to holds some of them
-    alone."""
+    find the same ones."""
 
     columns: tuple[int, ...]
     key_width: int

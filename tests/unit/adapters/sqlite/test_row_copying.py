@@ -22,7 +22,7 @@ from leasehold.catalog.elements import ALL_ROWS, Index
 from leasehold.catalog.sequence import Numbering
 from leasehold.model.errors import Refused, StoreCorrupted
 from leasehold.model.keys import Key
-from leasehold.model.records.log import NOT_COMPARED, Backfill, Commit, KeySpan
+from leasehold.model.records.log import Backfill, Commit, KeySpan
 from leasehold.model.records.requests import Operation
 from leasehold.replication.changefeed import RowPublication, row_images
 from leasehold.rows.row_copies import find_copying_index
@@ -186,15 +186,6 @@ def test_a_store_with_other_rows_than_the_log_says_is_found(copied: Copied, wron
     for each in copied.both:
         with pytest.raises(StoreCorrupted, match=r"store|the log has"):
             copied.apply_to(each, backfill._replace(copied=said))
-
-
-def test_a_store_of_some_rows_copies_those_that_it_has(copied: Copied) -> None:
-    """It is told that there is nothing to compare with."""
-    backfill = copied.read(4)
-    assert backfill.copied is not None
-    some = backfill.copied._replace(rows=(), digest=NOT_COMPARED)
-    copied.apply(backfill._replace(copied=some))
-    assert len([key for key in range(1, 10) if same_row(copied.master, key)]) == 4
 
 
 def test_readers_of_images_are_told_what_the_stores_have(copied: Copied) -> None:
