@@ -235,6 +235,26 @@ def test_rows_first_and_then_their_changes(database: DevDatabase, listener: List
         assert (kind, data["row"]["name"]) == ("row", "new")
 
 
+def test_what_the_rows_show_is_not_told_again(
+    database: DevDatabase, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write between the beginning of the stream and its snapshot is in the rows alone."""
+    follow = listener.feed.follow
+
+    def follow_before_a_write(table_id: int) -> Following | None:
+        made = follow(table_id)
+        ask(database, "UPDATE seats SET name = 'between' WHERE id = 3")
+        return made
+
+    monkeypatch.setattr(listener.feed, "follow", follow_before_a_write)
+    with listener.stream("/v1/tables/seats/changes?rows=1") as found:
+        seen = until(found, "rows")
+        rows = {data["key"]["id"]: data["row"] for kind, data in seen if kind == "row"}
+        assert rows[3]["name"] == "between"
+        ask(database, "UPDATE seats SET name = 'after' WHERE id = 4")
+        assert changes(found, 1)[0][1]["row"]["name"] == "after"
+
+
 def test_who_comes_back_goes_on_where_nothing_has_changed(
     database: DevDatabase, listener: Listener
 ) -> None:

@@ -300,7 +300,6 @@ def test_a_table_of_some_columns(database: DevDatabase) -> None:
         "SELECT * FROM seats",
         "SELECT id FROM seats WHERE name = 'n3'",
         "SELECT id FROM seats ORDER BY name",
-        "SELECT s FROM seats s",
         "SELECT (SELECT max(name) FROM seats)",
         "UPDATE seats SET flight = 4 WHERE id = 1",
         "DELETE FROM seats WHERE id = 1",
