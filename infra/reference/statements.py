@@ -46,6 +46,7 @@ PLANNED: Final = (
     "ALTER TABLE flights ALTER number TYPE bigint",
     "ALTER TABLE flights ALTER number TYPE smallint",
     "ALTER TABLE flights ALTER gate TYPE varchar(4) USING lower(gate)",
+    "ALTER TABLE flights ALTER number TYPE text",
     "ALTER TABLE flights ALTER gate SET DEFAULT 'A1'",
     "ALTER TABLE flights ALTER gate SET NOT NULL",
     "ALTER TABLE flights ALTER number DROP NOT NULL",
@@ -76,7 +77,7 @@ REFUSED: Final = (
     "CREATE MATERIALIZED VIEW v AS SELECT 1",
     "ALTER TABLE flights SET SCHEMA s",
     "ALTER TABLE flights ADD EXCLUDE (gate WITH =)",
-    "ALTER TABLE flights ALTER number TYPE text",
+    "ALTER TABLE flights ALTER id TYPE text",
     "ALTER TABLE flights ADD COLUMN n integer NOT NULL",
     "ALTER TABLE gates DROP COLUMN name",
 )

@@ -275,6 +275,23 @@ TYPES: Final = [
         domain={**A3, "b": (0, 1)},
     ),
 ]
+REMADE: Final = [
+    changed(
+        AlterTable("t", (AlterType("a", parse_type("double precision")),)),
+        *(TABLE, given),
+        name=f"ALTER COLUMN a TYPE double precision, {given}",
+        domain=domain,
+    )
+    for given, domain in [
+        (INDEX, A3),
+        (UNIQUE, A3),
+        ("CREATE INDEX i ON t (b) INCLUDE (a)", A2),
+        (COMPUTED, SIGNS),
+        (PARTIAL, A2),
+        (CHECK, A3),
+        (NOT_VALID, A3),
+    ]
+]
 BIG: Final = 1 << 40
 WIDENED: Final = [
     widened("bigint", "integer", 0, BIG, None),
@@ -418,6 +435,7 @@ ADDITIONS: Final = list(additions())
 REMOVALS: Final = list(removals())
 MENU: Final = [
     *(*INDEXES, *COMPUTED_INDEXES, *CONSTRAINTS, *FOREIGN_KEYS, *DEFAULTS, *RENAMES, *TYPES),
+    *REMADE,
     *WIDENED,
     *NARROWED,
     *(*TABLES, *GENERATED),

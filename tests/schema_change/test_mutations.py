@@ -11,12 +11,22 @@ import pytest
 
 from leasehold.catalog.elements import THIS_VERSION, Check, Column, Index, Missing
 from leasehold.catalog.states import State
+from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import GONE, NEVER, ElementPath, Stage
+from leasehold.sql.syntax.statements import AlterTable, AlterType
 from leasehold.values.types import Type
 from tests.models.explorer import explore
 from tests.models.summary import AddLine, ModelLine
-from tests.schema_change.changes import TABLE, A, Change, changed, standing
+from tests.schema_change.changes import (
+    TABLE,
+    A,
+    Change,
+    catalog_of,
+    changed,
+    planned,
+    standing,
+)
 from tests.schema_change.menu import (
     A2,
     A3,
@@ -196,6 +206,25 @@ def retyping(*after_commit: Stage, irreversible_from: int = 0, given: str = TABL
     """Column a by this way."""
     column = changed("ALTER TABLE t ADD COLUMN x integer", given).base.column("a")
     return ElementPath(column, after_commit=after_commit, irreversible_from=irreversible_from)
+
+
+REMADE_A = "ALTER TABLE t ALTER a TYPE double precision"
+
+
+def remade(given: str, *after_commit: Stage) -> Change:
+    """Column a of another type under a unique index or a CHECK that is made anew; the column and
+    what goes with it by other ways than the plan's."""
+    change = changed(AlterTable("t", (AlterType("a", Type("double precision")),)), TABLE, given)
+    made = planned(REMADE_A, catalog_of(change.base))
+    assert isinstance(made, JobPlan)
+    paths = []
+    for path in made.paths:
+        if isinstance(path.element, Column) and not path.new:
+            path = replace(path, after_commit=tuple(s for s in path.after_commit if s.change != {}))
+        elif not path.new:
+            path = replace(path, after_commit=after_commit)
+        paths.append(path)
+    return replace(change.by(*paths), domain=A2)
 
 
 def narrowing(*before_commit: Stage, given: str = "") -> ElementPath:
@@ -517,6 +546,21 @@ ORDERS = [
             "ALTER TABLE t ALTER COLUMN a DROP DEFAULT", WIDE, domain={"a": (0, BIG)}
         ).by(retyping(Stage({"type": Type("integer")}), given=WIDE)),
         "no integer",
+    ),
+    Order(
+        "made anew, and the one before is enforced over what is written no more",
+        lambda: remade(
+            UNIQUE,
+            Stage({"state": State.WRITE_ONLY, "unique": False, "unique_enforced": True}),
+            Stage({"state": State.DELETE_ONLY, "unique_enforced": False}),
+            GONE,
+        ),
+        "a write is refused|condition",
+    ),
+    Order(
+        "made anew, and the one before is no more where it is relied on",
+        lambda: remade(UNIQUE, GONE),
+        "condition",
     ),
     Order(
         "narrower while who writes any value is not waited for",

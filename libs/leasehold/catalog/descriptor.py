@@ -319,14 +319,17 @@ class Descriptor:
 
     def showing(self, element_ids: Collection[int]) -> Descriptor:
         """Return this version as if these columns were public: for expressions that name them,
-        while they are not public yet or no longer."""
-        return replace(
-            self,
-            columns=tuple(
-                replace(c, state=State.PUBLIC) if c.element_id in element_ids else c
-                for c in self.columns
-            ),
-        )
+        while they are not public yet or no longer. One of the same name is not, then: the one has
+        taken the other's place, or is about to."""
+        names = {self.by_id[e].name for e in element_ids if e in self.by_id}
+
+        def shown(column: Column) -> Column:
+            if column.element_id in element_ids:
+                return replace(column, state=State.PUBLIC)
+            taken = column.name in names and column.state in READABLE
+            return replace(column, state=State.WRITE_ONLY) if taken else column
+
+        return replace(self, columns=tuple(map(shown, self.columns)))
 
     def to_wire(self) -> dict[str, Any]:
         """Return plain data for the log, version events and the store."""

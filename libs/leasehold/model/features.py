@@ -61,7 +61,9 @@ _WRITTEN: Final = {
     Feature.VIEWS: "views, and comments on objects",
     Feature.ENUMS: "enum types, and columns of them",
     Feature.FEATURE_LEVEL: "the feature level of the database, up to which it is finalized",
-    Feature.NARROWED_TYPES: "column types narrowed where they stand, once every node has looked",
+    Feature.NARROWED_TYPES: (
+        "column types narrowed where they stand, or changed under indexes and CHECKs"
+    ),
     Feature.EQUAL_NULLS: "unique indexes to which NULLs are equal",
     Feature.PARTIAL_REPLICAS: "what partial replicas hold, which a master waits for alone",
     Feature.COPIED_ROWS: "ranges of rows, which each node copies under another primary key",

@@ -14,7 +14,15 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import NotCoherent
 from leasehold.replica.serving_node import SqlNode
-from leasehold.schema_change.declared.catalog_rows import COMMENT, JOB, PACE, SEQUENCE, TABLE, VIEW
+from leasehold.schema_change.declared.catalog_rows import (
+    COMMENT,
+    ENUM,
+    JOB,
+    PACE,
+    SEQUENCE,
+    TABLE,
+    VIEW,
+)
 from leasehold.schema_change.job.estimate import measure_pace
 
 Row = Mapping[str, Any]
@@ -23,9 +31,9 @@ _OF_OLD_ROWS: Final = frozenset({"missing", "moment", "moment_zone"})
 
 
 def catalog_rows(node: SqlNode) -> Iterator[Row]:
-    """Yield a row for each table, sequence, view and comment, each job that runs, and the pace of
-    recent jobs, all of one snapshot but for the jobs. Raises NotCoherent where this node's reads do
-    not come up to what it has applied."""
+    """Yield a row for each table, sequence, view, enum type and comment, each job that runs, and
+    the pace of recent jobs, all of one snapshot but for the jobs. Raises NotCoherent where this
+    node's reads do not come up to what it has applied."""
     # ⚠ Jobs first: one that has ended by then has done so in the snapshot, too. What is applied is
     # seen by reads a moment later.
     jobs = list(node.jobs().values())
@@ -53,6 +61,14 @@ def catalog_rows(node: SqlNode) -> Iterator[Row]:
             "name": view.name,
             "lsn": lsn,
             "body": body,
+        }
+    for enum in access.enums.values():
+        yield {
+            "kind": ENUM,
+            "object_id": enum.type_id,
+            "name": enum.name,
+            "lsn": lsn,
+            "body": msgpack.packb(enum.to_wire()),
         }
     for (object_id, element_id), text in access.comments.items():
         yield {

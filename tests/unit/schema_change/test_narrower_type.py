@@ -171,3 +171,30 @@ def test_in_a_block_rows_of_the_block_have_to_fit(client: SqlClient) -> None:
     client.ask("alter table t alter a type smallint")
     assert client.code("commit") == "22003"
     assert client.ask("select a from t where id = 4") == [(70000,)]
+
+
+# ------------------------------------------------------------------ made anew
+
+
+def test_what_rests_on_a_column_is_made_anew_with_it(
+    database: DevDatabase, client: SqlClient
+) -> None:
+    client.ask("create table t (id int primary key, a int unique, b text, check (b <> 'no'))")
+    client.ask("create index by_b on t (lower(b), a) include (id)")
+    client.ask("insert into t values (1, 10, '5'), (2, 20, '6'), (3, null, null)")
+    client.ask("alter table t alter a type numeric(6, 2)")
+    assert client.code("insert into t values (4, 10.001, 'x')") == "23505"
+    client.ask("insert into t values (4, 10.5, 'x')")
+    assert client.ask("select id from t where a = 10.5") == [(4,)]
+    assert client.ask("select id from t where lower(b) = '6' and a > 1") == [(2,)]
+    client.ask("delete from t where id > 2")
+    client.ask("alter table t alter b type varchar(3) using b || '!'")
+    assert client.code("insert into t values (4, 1, 'no')") == "23514"
+    assert client.ask("select b from t order by id") == [("5!",), ("6!",)]
+    assert client.ask("select id from t where lower(b) = '6!'") == [(2,)]
+    names = "select indexname from pg_indexes where tablename = 't' order by 1"
+    assert client.ask(names) == [("by_b",), ("t_a_key",), ("t_pkey",)]
+    client.ask("insert into t values (5, 10.4, 'y')")
+    assert client.code("alter table t alter a type int using 7") == "23505"
+    assert client.ask("select a::text from t order by id") == [("10.00",), ("20.00",), ("10.40",)]
+    assert not database.check().differences

@@ -89,8 +89,19 @@ def test_it_is_widened_where_it_stands(column: str, constraint: str) -> None:
     assert len(made.job.steps) == 2
 
 
+def test_what_would_compute_something_else_is_made_anew_with_the_column() -> None:
+    given = table(0, "CHECK (a > 5)", "CHECK (a + 1 > 5)")
+    made = planned("ALTER TABLE t ALTER a TYPE bigint", catalog_of(standing(*given)))
+    assert isinstance(made, JobPlan)
+    assert any(step.backfills for step in made.job.steps)
+    new = [path.element.name for path in made.paths if path.new]
+    assert new == ["a", "k0", "k1"]
+
+
 def test_what_would_compute_something_else_is_named() -> None:
-    said = refusal("ALTER TABLE t ALTER a TYPE bigint", "CHECK (a > 5)", "CHECK (a + 1 > 5)")
+    """A foreign key keeps the column where it stands."""
+    given = ("CHECK (a > 5)", "CHECK (a + 1 > 5)", "FOREIGN KEY (a) REFERENCES t (b)")
+    said = refusal("ALTER TABLE t ALTER a TYPE bigint", *given)
     assert said == (
         "the type of column 'a' can't be changed while check k1 (which does not compute with bigint"
         " what it does with smallint) rests on it: drop that first, add it again after"
@@ -102,7 +113,7 @@ def test_all_columns_that_a_statement_widens_count() -> None:
     check = "CHECK (a + b < b)"  # of integers whether a is a smallint or an integer
     planned("ALTER TABLE t ALTER a TYPE integer", catalog_of(standing(*table(0))))
     both = "ALTER TABLE t ALTER a TYPE integer, ALTER b TYPE bigint"
-    assert "check k0 (which" in refusal(both, check)
+    assert "check k0" in refusal(both, check)
 
 
 def test_a_generated_column_is_in_the_way_as_in_postgresql() -> None:

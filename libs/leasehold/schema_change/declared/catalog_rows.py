@@ -13,6 +13,7 @@ from leasehold.schema_change.job.estimate import Pace, WorkPace
 TABLE: Final = "table"
 SEQUENCE: Final = "sequence"
 VIEW: Final = "view"
+ENUM: Final = "enum"
 COMMENT: Final = "comment"
 JOB: Final = "job"
 PACE: Final = "pace"
@@ -37,6 +38,7 @@ def read_living_schema(
     newer release says beside. Raises MalformedRequest for what can't be read."""
     tables: dict[int, Any] = {}
     views: dict[int, Any] = {}
+    enums: dict[int, Any] = {}
     comments: dict[tuple[int, int], str] = {}
     counts: dict[int, int] = {}
     jobs: dict[int, str] = {}
@@ -50,6 +52,8 @@ def read_living_schema(
                     counts[row["object_id"]] = row["rows_about"]
                 case "view":
                     views[row["object_id"]] = unpack(row["body"])
+                case "enum":
+                    enums[row["object_id"]] = unpack(row["body"])
                 case "comment":
                     comments[row["object_id"], row["element_id"]] = row["said"]
                 case "job":
@@ -57,7 +61,7 @@ def read_living_schema(
                 case "pace":
                     lease_s, *work = unpack(row["body"])
                     pace = Pace(lease_s, *(WorkPace(*each) for each in work))
-        return LivingSchema(load_catalog(tables, views, comments), lsn, counts, jobs, pace)
+        return LivingSchema(load_catalog(tables, views, comments, enums), lsn, counts, jobs, pace)
     except LeaseholdError:
         raise
     except Exception as error:  # whatever it is: nobody can read these rows

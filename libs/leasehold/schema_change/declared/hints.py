@@ -1,6 +1,6 @@
 """Hints in the comments of a declared schema: what no statement of the wanted state can say.
 
-    -- leasehold: renamed from OLD       of a table, column or sequence
+    -- leasehold: renamed from OLD       of a table, column, sequence or enum type
         -- leasehold: using EXPRESSION       how a column's values get its type
 
 A hint is of what begins on its own line before it, else of what begins next.
@@ -26,7 +26,7 @@ _KNOWN: Final = "known are: renamed from OLD, using EXPRESSION"
 
 class Place(NamedTuple):
     """Something that a hint may be of: the statement, or one of its columns or constraints. `begin`
-    is a byte of the source. `kind`: table, column, constraint, index, sequence or view."""
+    is a byte of the source. `kind`: table, column, constraint, index, sequence, type or view."""
 
     begin: int
     kind: str
@@ -102,6 +102,8 @@ def _places_of(statement: Parsed, begin: int) -> list[Place]:
             return [Place(begin, "index", body["idxname"], body["relation"]["relname"])]
         case "CreateSeqStmt":
             return [Place(begin, "sequence", body["sequence"]["relname"])]
+        case "CreateEnumStmt":
+            return [Place(begin, "type", body["typeName"][-1]["String"]["sval"])]
         case "ViewStmt":
             return [Place(begin, "view", body["view"]["relname"])]
         case "AlterTableStmt":

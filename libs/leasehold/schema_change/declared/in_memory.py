@@ -4,6 +4,7 @@ will be, without a row and without anybody to wait for."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
@@ -14,6 +15,7 @@ from leasehold.model.errors import FeatureNotSupported, LeaseholdError
 from leasehold.model.records.log import (
     CommentWrite,
     DescriptorWrite,
+    EnumWrite,
     MinVersion,
     TableForgotten,
     ViewWrite,
@@ -26,6 +28,7 @@ from leasehold.schema_change.job.transitions import (
     record_validated,
     record_verified,
 )
+from leasehold.schema_change.plan.enums import enum_names
 from leasehold.schema_change.plan.joined_alterations import is_all_or_nothing, join_alterations
 from leasehold.schema_change.plan.plan import NO_CONTEXT
 from leasehold.schema_change.plan.statement_batch import StatementBatch
@@ -44,15 +47,21 @@ class Done(NamedTuple):
 
 
 def load_catalog(
-    tables: Mapping[int, Any], views: Mapping[int, Any], comments: Mapping[tuple[int, int], str]
+    tables: Mapping[int, Any],
+    views: Mapping[int, Any],
+    comments: Mapping[tuple[int, int], str],
+    enums: Mapping[int, Any] = MappingProxyType({}),
 ) -> Catalog:
-    """Return a catalog of the newest versions of tables and sequences, of views, both in wire form
-    by id, and of comments. Raises MalformedRequest for what is no such form, LogStopped for what a
-    newer release wrote, FeatureNotSupported where a column is of an enum type."""
+    """Return a catalog of the newest versions of tables and sequences, of views and of enum types,
+    all in wire form by id, and of comments. Raises MalformedRequest for what is no such form,
+    LogStopped for what a newer release wrote, FeatureNotSupported where a column is of an enum type
+    that is not among them."""
     catalog = Catalog()
+    for type_id, body in enums.items():
+        catalog.apply(EnumWrite(type_id, body), 0, _LSN)
     for body in tables.values():
         table = read_descriptor(body)
-        _demand_no_enums(table)
+        _demand_enums(table, enums)
         catalog.put([table])
         # Who is at an older version can be at no name of it here.
         catalog.apply(MinVersion(table.table_id, table.version), 0, _LSN)
@@ -63,12 +72,14 @@ def load_catalog(
     return catalog
 
 
-def _demand_no_enums(table: Descriptor) -> None:
+def _demand_enums(table: Descriptor, enums: Mapping[int, Any]) -> None:
     for column in table.columns:
-        if column.type.enum is not None:
+        enum = column.type.enum
+        if enum is not None and enum.type_id not in enums:
             raise FeatureNotSupported(
-                f"enum types are not compared yet, and column {table.name}.{column.name} is of one:"
-                " change this schema by its statements"
+                f"column {table.name}.{column.name} is of an enum type that the node does not tell:"
+                " it is of an earlier release",
+                hint="Ask a node of this release, or upgrade this one.",
             )
 
 
@@ -89,7 +100,8 @@ class GrowingRequest:
         job of the others."""
         batch, at_once = self._batch.copy(), self._at_once
         try:
-            for each in parse_statements(text, (self._zone,) if self._zone else ()):
+            zones = (self._zone,) if self._zone else ()
+            for each in parse_statements(text, zones, enum_names(batch.catalog)):
                 assert not isinstance(each.statement, Explain), "it makes nothing"
                 answer = batch.take(each.statement, text, b"", NO_CONTEXT, lambda _: -1)
                 at_once |= "job" not in answer
@@ -105,7 +117,8 @@ def run_request(catalog: Catalog, text: str, zone: str = "") -> Done:
     """Return what a request of these statements comes to; `catalog` stays as it is. `zone`: the
     time zone of the session that says them. Raises what planning raises."""
     batch = StatementBatch.on(catalog)
-    for each, _ in join_alterations(parse_statements(text, (zone,) if zone else ())):
+    zones = (zone,) if zone else ()
+    for each, _ in join_alterations(parse_statements(text, zones, enum_names(catalog))):
         assert not isinstance(each.statement, Explain), "it makes nothing"
         batch.take(each.statement, text, b"", NO_CONTEXT, lambda _: -1)
     after = catalog.copy()

@@ -233,6 +233,7 @@ def differences(s: Situation) -> list[str]:
         ("table", s.now.tables, s.target.tables),
         ("sequence", s.now.sequences, s.target.sequences),
         ("view", s.now.views, s.target.views),
+        ("type", s.now.enums, s.target.enums),
         ("comment on", s.now.comments, s.target.comments),
     ):
         one: Any = now

@@ -13,6 +13,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import columns_of, default_text, index_keys
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import DEFAULT_LOCK, Check, Column, ForeignKey, Index
+from leasehold.catalog.enum_types import as_called
 from leasehold.catalog.sequence import Sequence
 from leasehold.catalog.states import READABLE, WRITTEN, State
 from leasehold.catalog.view import View
@@ -105,17 +106,19 @@ class CommentKey(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A whole schema."""
+    """A whole schema. `enums`: the labels of each enum type, in their order."""
 
     tables: Mapping[str, TableShape]
     sequences: Mapping[str, SequenceShape]
     views: Mapping[str, ViewShape]
+    enums: Mapping[str, tuple[str, ...]]
     comments: Mapping[CommentKey, str]
 
 
 def tables_of(catalog: Catalog) -> dict[str, Descriptor]:
-    """Return the public tables by name."""
-    return {t.name: t for t in _public(catalog) if t.sequence is None}
+    """Return the public tables by name, with enum types as they are called now."""
+    enums = catalog.access.enums
+    return {t.name: as_called(t, enums) for t in _public(catalog) if t.sequence is None}
 
 
 def sequences_of(catalog: Catalog) -> dict[str, Descriptor]:
@@ -133,6 +136,10 @@ def shape_of(catalog: Catalog) -> Shape:
         {name: table_shape(table, catalog) for name, table in tables_of(catalog).items()},
         _sequence_shapes(catalog),
         {view.name: view_shape(view) for view in catalog.access.views.values()},
+        {
+            enum.name: tuple(label.text for label in enum.labels)
+            for enum in catalog.access.enums.values()
+        },
         _comments(catalog),
     )
 
@@ -239,6 +246,10 @@ def _comments(catalog: Catalog) -> dict[CommentKey, str]:
     relations |= {view.table_id: view.relation for view in catalog.access.views.values()}
     found: dict[CommentKey, str] = {}
     for (object_id, element_id), text in catalog.access.comments.items():
+        enum = catalog.access.enums.get(object_id)
+        if enum is not None:
+            found[CommentKey("TYPE", enum.name)] = text
+            continue
         relation = relations.get(object_id)
         key = None if relation is None else _comment_key(relation, element_id, catalog)
         if key is not None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
-from leasehold.schema_change.declared import additions, alterations, removals, renames, views
+from leasehold.schema_change.declared import additions, alterations, enums, removals, renames, views
 from leasehold.schema_change.declared.situation import Said, Situation
 
 Stage: TypeAlias = Callable[[Situation], Iterator[Said]]
 
 STAGES: Final[tuple[Stage, ...]] = (
+    enums.rename_enums,
     renames.rename_tables,
     renames.rename_columns,
     views.drop_views,
@@ -26,6 +27,8 @@ STAGES: Final[tuple[Stage, ...]] = (
     removals.drop_keys,
     removals.drop_computed,
     renames.rename_elements,
+    enums.create_enums,
+    enums.add_labels,
     additions.create_sequences,
     additions.create_tables,
     alterations.loosen_columns,
@@ -41,6 +44,7 @@ STAGES: Final[tuple[Stage, ...]] = (
     additions.add_foreign_keys,
     additions.validate_constraints,
     removals.drop_sequences,
+    enums.drop_enums,
     views.change_views,
     views.change_views,  # those that rested on one that was made again
     alterations.change_comments,

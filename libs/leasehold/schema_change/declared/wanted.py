@@ -26,8 +26,6 @@ from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX
 from leasehold.sql.syntax.statement import Reading, Words
 from leasehold.sql.syntax.statements import (
-    AddLabel,
-    CreateEnum,
     DropAbsent,
     DropEnum,
     DropIndex,
@@ -45,17 +43,19 @@ from leasehold.sql.syntax.statements import (
 
 _STEPS: Final = (
     DropAbsent,
+    DropEnum,
     DropIndex,
     DropSequence,
     DropTable,
     DropView,
     Explain,
+    RenameEnum,
     RenameIndex,
+    RenameLabel,
     RenameSequence,
     RestartSequence,
     Truncate,
 )
-_OF_ENUMS: Final = (AddLabel, CreateEnum, DropEnum, RenameEnum, RenameLabel)
 _CONTEXT: Final = CommitContext(0, b"")
 
 
@@ -120,12 +120,6 @@ def _take(one: Parsed, words: Words, zone: str, batch: StatementBatch) -> None:
             raise FeatureNotSupported(
                 "owners, roles and privileges are no part of a declared schema: give them by"
                 " statements of their own, and take this one out of the file",
-                position=begin,
-            )
-        if isinstance(change, _OF_ENUMS):
-            raise FeatureNotSupported(
-                "enum types are not compared yet, so a declared schema can't have one: change such"
-                " a schema by its statements",
                 position=begin,
             )
         if isinstance(change, _STEPS):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from leasehold.catalog.descriptor import COLUMNS_MAX
-from leasehold.catalog.elements import Column, Constraint, Index, Missing
+from leasehold.catalog.elements import Check, Column, Constraint, Index, Missing
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateColumn,
@@ -26,6 +26,7 @@ from leasehold.schema_change.plan.definitions import (
 )
 from leasehold.schema_change.plan.dependents import Doomed, cascade_notice
 from leasehold.schema_change.plan.draft import TableDraft
+from leasehold.schema_change.plan.remade_elements import Remade, find_remade, remake
 from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.ddl.columns import check_drawing, find_drawn_sequence
@@ -391,12 +392,14 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
             column=old.name,
             position=action.position,
         )
-    if _can_be_widened(draft, old, action) or _can_be_narrowed(draft, old, action):
+    in_place = _can_be_widened(draft, old, action) or _can_be_narrowed(draft, old, action)
+    if in_place and (not _stands(draft, old) or _is_minded_by_none(draft, old, action.type)):
         _refuse_users(draft, old, action.position, kept=action.type)
         _refuse_unbound(draft, old, action.position)
         _change_where_it_stands(draft, old, action)
         return
-    _refuse_users(draft, old, action.position)
+    remade = find_remade(draft, old) if _stands(draft, old) else []
+    _refuse_users(draft, old, action.position, but=remade)
     _refuse_unbound(draft, old, action.position)
     if old.generated:
         raise FeatureNotSupported(
@@ -427,11 +430,19 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
         for text, seen, target in ((forth, draft.table, new), (back, as_new, old))
     ]
     missing = _computed(draft, new, kept_forth)
-    for path in element_paths.change_type(old, new, kept_forth, kept_back, missing):
+    waits = int(any(isinstance(e, Check) or e.refuses_duplicates for e in remade))
+    for path in element_paths.change_type(old, new, kept_forth, kept_back, missing, waits=waits):
         draft.paths.append(path)
     draft.words.append(f"column {old.name}")
+    remake(draft, remade, old, new)
     draft.columns[old.name] = new
     draft.retyped.add(new.element_id)
+
+
+def _stands(draft: TableDraft, column: Column) -> bool:
+    """Say whether what rests on a column can be made anew over another one: every process knows two
+    elements of one name apart."""
+    return draft.narrows and draft.table.element(column.element_id) is not None
 
 
 def _keeps_values(using: str, old: Column, new: Type) -> bool:
@@ -444,6 +455,14 @@ def _keeps_values(using: str, old: Column, new: Type) -> bool:
         return False
     fails = cast == new and is_narrower(new, old.type) and new.length is None
     return fails or cast == old.type or holds_all_of(cast, old.type)
+
+
+def _is_minded_by_none(draft: TableDraft, column: Column, kept: Type) -> bool:
+    """Say whether a column can be of another type where it stands, or can't be of one at all: else
+    what computes something else with it is made anew with the column."""
+    if not _find_users_of_width(draft, column, kept):
+        return True
+    return bool(_find_users(draft, column, find_remade(draft, column)))
 
 
 def _can_be_widened(draft: TableDraft, old: Column, action: AlterType) -> bool:
@@ -503,11 +522,15 @@ def drop_not_null(draft: TableDraft, action: DropNotNull) -> None:
     draft.change_column(element_paths.drop_not_null(column), replace(column, nullable=True))
 
 
-def _find_users(draft: TableDraft, column: Column) -> list[str]:
-    """Return in words what rests on a column and is in the way of another type."""
+def _find_users(draft: TableDraft, column: Column, but: Sequence[Remade] = ()) -> list[str]:
+    """Return in words what rests on a column and is in the way of another type; `but`: what is made
+    anew."""
     own = column.element_id
-    users = [f"index {i.name}" for i in draft.table.indexes if own in i.over]
-    users += [f"check {c.name}" for c in draft.table.checks if own in c.columns]
+    left = {each.element_id for each in but}
+    resting = [i for i in draft.table.indexes if own in i.over and i.element_id not in left]
+    users = [f"index {i.name}" for i in resting]
+    checks = (c for c in draft.table.checks if own in c.columns)
+    users += [f"check {c.name}" for c in checks if c.element_id not in left]
     users += [f"foreign key {k.name}" for k in draft.table.foreign_keys if own in k.columns]
     users += [
         f"foreign key {k.name} of table {table.name}"
@@ -542,11 +565,17 @@ def _find_users_of_width(draft: TableDraft, column: Column, kept: Type) -> list[
 
 
 def _refuse_users(
-    draft: TableDraft, column: Column, position: int, *, kept: Type | None = None
+    draft: TableDraft,
+    column: Column,
+    position: int,
+    *,
+    kept: Type | None = None,
+    but: Sequence[Remade] = (),
 ) -> None:
-    """Refuse a change of type under what rests on the column; to `kept` where it stands."""
+    """Refuse a change of type under what rests on the column; to `kept` where it stands. `but`:
+    what is made anew."""
     if kept is None:
-        users = _find_users(draft, column)
+        users = _find_users(draft, column, but)
     else:
         users = _find_users_of_width(draft, column, kept)
     if users:

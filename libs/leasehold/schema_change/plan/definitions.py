@@ -109,13 +109,14 @@ def make_index(
     """
     columns = tuple(columns)
     for column in columns:
-        _refuse_unordered(column.type, f"column {column.name!r}", column=column.name)
+        refuse_unordered(column.type, f"column {column.name!r}", column=column.name)
     if len(table.indexes) + present >= INDEXES_MAX:
         raise OutOfRange(f"table {table.name!r} has {INDEXES_MAX} indexes, the most allowed")
     return Index(element_id, name, tuple(column.element_id for column in columns))
 
 
-def _refuse_unordered(kind: Type, words: str, **detail: object) -> None:
+def refuse_unordered(kind: Type, words: str, **detail: object) -> None:
+    """Raises FeatureNotSupported for a type whose values can't be in an index."""
     declared = ENUM if kind.name == ENUM.name else BY_NAME.get(kind.name)
     if declared is None or not declared.operators:
         raise FeatureNotSupported(f"{words} is {kind}, which can't be indexed yet", **detail)
@@ -171,11 +172,11 @@ def _key_part(
 ) -> int:
     if isinstance(part, IndexExpression):
         kind = _compiled(lambda: type_of_expression(part.text, table), part.position, index)
-        _refuse_unordered(kind, f"expression {part.text:.80}", position=part.position)
+        refuse_unordered(kind, f"expression {part.text:.80}", position=part.position)
         _refuse_session_zone(part, table, zone)
         return EXPRESSION
     column = _find_column(part, table, position)
-    _refuse_unordered(column.type, f"column {column.name!r}", column=column.name, position=position)
+    refuse_unordered(column.type, f"column {column.name!r}", column=column.name, position=position)
     return column.element_id
 
 

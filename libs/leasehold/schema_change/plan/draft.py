@@ -188,7 +188,8 @@ class TableDraft:
             f"constraint {element.name}"
             for element in made
             if isinstance(element, Index | Check | ForeignKey)
-            and column.element_id in element.columns
+            and column.element_id
+            in (element.over if isinstance(element, Index) else element.columns)
         ]
         following = (e for e in made if isinstance(e, Column) and e.derived is not None)
         return over + [

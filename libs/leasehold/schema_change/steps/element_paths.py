@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import Kind, find_kind
@@ -187,12 +187,20 @@ def reword_generated(column: Column, expression: str) -> ElementPath:
 
 
 def change_type(
-    old: Column, new: Column, forth: Kept, back: Kept, missing: Missing | None = None
+    old: Column,
+    new: Column,
+    forth: Kept,
+    back: Kept,
+    missing: Missing | None = None,
+    *,
+    waits: int = 0,
 ) -> tuple[ElementPath, ElementPath]:
     """Change a column's type: a new column follows the old one, first as far as it goes, then
     strictly, then it takes its place, and the old one follows it until its last readers have
     finished. `forth` and `back` are expressions over the row in which the column has the name that
-    both share. `missing`: what rows from before have, None = their images tell."""
+    both share. `missing`: what rows from before have, None = their images tell. `waits`: 1 where
+    something over the old column is enforced for its last readers. ⚠ It is written until nobody
+    enforces that any more: else they would meet values that rows have no longer."""
     lenient = Derived(forth.sources, forth.expression, zone=forth.zone)
     change = {"state": State.WRITE_ONLY, "derived": lenient, "missing": missing}
     backfilling = Stage(change, backfill=True)
@@ -204,6 +212,7 @@ def change_type(
     follows = Derived(back.sources, back.expression, strict=True, reverse=True, zone=back.zone)
     after_commit = (
         in_state(State.WRITE_ONLY, derived=follows),
+        *(UNCHANGED,) * waits,
         in_state(State.DELETE_ONLY, derived=None, **_GOING),
         GONE,
     )
@@ -313,6 +322,32 @@ def show_index(index: Index, name: str) -> ElementPath:
     """Show the index of a foreign key: it is filled already, and gets the name by which it is asked
     for."""
     return ElementPath(index, after_commit=(Stage({"implied": False, "name": name}),))
+
+
+_BEHIND_COLUMN: Final = (UNCHANGED, UNCHANGED)
+"""Until the column that another one is followed by is filled and strict (`change_type`)."""
+
+
+def remake_index(old: Index, new: Index) -> tuple[ElementPath, ElementPath]:
+    """Make an index anew over the column that takes the place of one of its own (`change_type`):
+    filled behind that, shown with it. ⚠ Two rows may be unlike in the one column and alike in the
+    other: both are enforced as long as anybody relies on either."""
+    made, gone = add_index(replace(new, unique=False), unique=old.unique), drop_index(old)
+    if old.refuses_duplicates:
+        loosened, delete_only, absent = gone.after_commit
+        plain = Stage({"unique_enforced": False})
+        gone = replace(gone, after_commit=(loosened, plain, delete_only, absent))
+    # Writers see the column under its name, though not this one yet.
+    stages = [stage._replace(enforces=False) for stage in made.before_commit]
+    return replace(made, before_commit=(*_BEHIND_COLUMN, *stages)), gone
+
+
+def remake_check(old: Check, new: Check) -> tuple[ElementPath, ElementPath]:
+    """Make a CHECK anew as `remake_index` makes an index."""
+    made = add_check(new, not_valid=old.state is not State.PUBLIC)
+    stages = [stage._replace(enforces=False) for stage in made.before_commit]
+    waits = (*_BEHIND_COLUMN, UNCHANGED) if stages else ()
+    return replace(made, before_commit=(*waits, *stages)), drop_check(old)
 
 
 def constrain_by(index: Index, name: str) -> ElementPath:
