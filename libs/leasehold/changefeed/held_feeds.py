@@ -109,9 +109,11 @@ class Numbers(Closing):
         name = (subject, text)
         with self._lock:
             answer = self._answers.pop(name, None)
-            if answer is None and name not in self._asked and self._registry is not None:
+            asks = answer is None and name not in self._asked and self._registry is not None
+            if asks:
                 self._asked.add(name)
-                self._workers.submit(lambda: self._ask(subject, kind, text))
+        if asks:
+            self._workers.submit(lambda: self._ask(subject, kind, text))
         if isinstance(answer, LeaseholdError):
             raise answer
         return answer

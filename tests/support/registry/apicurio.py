@@ -17,7 +17,8 @@ from infra.java import java
 ROOT: Final = Path(__file__).resolve().parents[3]
 FOLDER: Final = ROOT / ".leasehold" / "registry"
 API: Final = "/apis/ccompat/v7"
-DEADLINE_S: Final = 90.0
+DEADLINE_S: Final = 270.0
+"""Of its start and the first answer, which took 81 s on two cores that many other tests shared."""
 LOOK_AGAIN_S: Final = 0.1
 
 
@@ -30,7 +31,7 @@ def apicurio(folder: Path) -> Iterator[str]:
     log = folder / "registry.log"
     command = [
         java(os.environ),
-        *("-Xmx400m", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={folder}"),
+        *("-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={folder}"),
         *(f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1"),
         *("-Dapicurio.storage.kind=sql", "-Dapicurio.storage.sql.kind=h2"),
         *("-jar", str(jars[0])),
