@@ -15,7 +15,7 @@ from tests.support.codec.records import sample
 
 DIGESTS = {
     "Claim": "6ee9a802f0d0e3d5",
-    "Decisions": "93126da7f0d7b1c8",
+    "Decisions": "87b43a1970f60e93",
     "Barrier": "0363def4fbb06798",
     "Ack": "aa7bbf5411495059",
     "LeaseAck": "34fe4d308762fbee",
@@ -24,6 +24,7 @@ DIGESTS = {
     "AccessReport": "3567e0dbf68c3a91",
     "MergeReport": "c490211cb14ba25c",
     "NodeReport": "d4f3470b787d3aed",
+    "PartReport": "f79b4a07f2019fec",
     "Result": "97cf180f95c99426",
     "Conflict": "30903a9910c4684f",
     "ResultBatch": "805ac6e2b8173e18",
