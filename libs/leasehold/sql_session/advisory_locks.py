@@ -38,6 +38,11 @@ class SessionLocks:
         self.runs_again = False
         """A transaction runs again: what it has locked it has."""
 
+    @property
+    def is_used(self) -> bool:
+        """Whether the session has a lock, or its transaction."""
+        return bool(self._of_session or self._of_transaction)
+
     def lose(self, why: str) -> None:
         self._lost = why
 

@@ -64,6 +64,7 @@ class StatementRunner:
         It can be cancelled, has the session's time limit, and positions in its errors count in the
         client's text. What was `asked` is remembered as failed.
         """
+        self.check_locks()
         limit_s = self.state.settings.values.ms("statement_timeout") / MS
         self.running.begin(limit_s, statement.text)
         try:
@@ -82,6 +83,12 @@ class StatementRunner:
             raise shifted(error, statement.offset) from error
         finally:
             self.running.end()
+
+    def check_locks(self) -> None:
+        """Raise WouldBlock, where it must not block, for a session that has advisory locks: what
+        it gives back has to be free when its client is answered, and the ledger is waited for."""
+        if self.state.locks.is_used:
+            self.running.check_may_block()
 
     def _audit(self, error: InsufficientPrivilege) -> None:
         """Raises AuditUnavailable: that is then the answer, and nothing was done either way."""

@@ -159,6 +159,8 @@ class TransactionRunner:
         if not self._state.running.non_blocking:
             self.replayable()  # it may block, so it can wait for the answer, and run again
             return None
+        if self._state.locks.is_used:  # they are given back before it is answered
+            return WouldBlock()
         if current is None or not current.has_written:
             return None
         if self._sent is None:

@@ -10,6 +10,7 @@ import pytest
 
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
+from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.advisory_locks import owner_of, process_of
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.session import SqlSession
@@ -130,6 +131,34 @@ def test_rollback_to_gives_back_what_was_taken_since(one: Client, other: Client)
     one.ask("rollback to s")
     tries = [other.ask(f"select pg_try_advisory_lock({key})")[0][0] for key in (5, 6, 7)]
     assert tries == [0, 1, 0]
+    one.ask("rollback; select pg_advisory_unlock_all()")
+
+
+@pytest.mark.parametrize(
+    ("locks", "ends"),
+    [
+        ("begin; select pg_advisory_xact_lock(5)", "commit"),
+        ("begin; select pg_advisory_xact_lock(5)", "rollback"),
+        ("begin; savepoint s; select pg_advisory_xact_lock(5)", "rollback to s"),
+        ("select pg_advisory_lock(5)", "select pg_advisory_unlock(5)"),
+        ("select pg_advisory_lock(5)", "select pg_advisory_unlock_all()"),
+        ("select pg_advisory_lock(5)", "discard all"),
+    ],
+)
+def test_what_gives_a_lock_back_is_answered_when_it_is_free(
+    one: Client, other: Client, locks: str, ends: str
+) -> None:
+    """On the thread that all clients share nobody waits for the ledger, so it is not done there."""
+    one.ask(locks)
+    one.session.hurried = True
+    try:
+        with pytest.raises(WouldBlock):
+            one.ask(ends)
+    finally:
+        one.session.hurried = False
+    one.ask(ends)
+    assert other.ask("select pg_try_advisory_lock(5)") == [(True,)]
+    other.ask("select pg_advisory_unlock_all()")
     one.ask("rollback; select pg_advisory_unlock_all()")
 
 
