@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -21,7 +22,7 @@ from leasehold.transfer.quoting import quote_name, quote_names, quote_text
 from leasehold.transfer.ranges import read_place, whole_query
 from leasehold.transfer.schema_plan import Kind, Plan, PlannedTable, plan_schema
 from leasehold.transfer.source_catalog import read_schema
-from leasehold.transfer.target import Target, join_statements
+from leasehold.transfer.target import Target, join_statements, look_pauses
 
 MAKING: Final = "making tables"
 COPYING: Final = "copying"
@@ -243,11 +244,25 @@ class PostgresImport:
             for name, text in table.after.items():
                 if name not in there:
                     self.told.note(f"table {table.name}: {name}")
-                    try:
-                        self.target.run_schema_change(text, self.told.note)
-                    except DuplicateObject:
-                        if name not in self._names_at(table.name):
-                            raise
+                    self._make(table.name, name, text)
+
+    def _make(self, table: str, name: str, text: str) -> None:
+        """Make an index or constraint, unless a job of an import that was cut off has made it, or
+        is making it: it is waited for then, and made here if that job comes to nothing."""
+        was_idle = False
+        for pause_s in look_pauses():
+            try:
+                self.target.run_schema_change(text, self.told.note)
+            except DuplicateObject:
+                idle = not self.target.has_job(table)  # ⚠ looked at before what it may have made
+                if name in self._names_at(table):
+                    return
+                if idle and was_idle:
+                    raise
+                was_idle = idle
+                time.sleep(pause_s)
+            else:
+                return
 
     def _names_at(self, table: str) -> set[str]:
         """Return the names of a table's indexes and constraints."""

@@ -222,6 +222,14 @@ class Target(TargetReader):
         for job in read_jobs(outcome.answer):
             self._wait_for_job(job)
 
+    def has_job(self, table: str) -> bool:
+        """Return whether a job has that table now."""
+        query = (
+            "SELECT 1 FROM leasehold.jobs WHERE status NOT IN ('succeeded', 'failed', 'cancelled')"
+            f" AND table_name = {quote_text(table)}"
+        )
+        return bool(self.rows(query))
+
     def _wait_for_job(self, job: int) -> None:
         query = f"SELECT status, error FROM leasehold.jobs WHERE job = {job}"
         for pause_s in look_pauses():

@@ -18,6 +18,7 @@ from typing import Any, Final
 import pytest
 
 from infra.local_cluster import LocalCluster
+from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.whole_topic import read_compacted
 from leasehold.adapters.kafka.writer import TopicWriter
@@ -214,9 +215,11 @@ def test_a_feed_is_held_and_goes_on_by_itself(
 
 def is_gone(kafka: KafkaSettings, topics: Topics, database: str) -> bool:
     """Whether the topic of what was kept is deleted."""
-    name = topics.held(f"{database}.feed.{AVRO}").name
+    reader = TopicReader(kafka, "test")
     try:
-        published(kafka, name)
+        reader.partitions(topics.held(f"{database}.feed.{AVRO}").name)
     except BusUnavailable:
         return True
+    finally:
+        reader.close()
     return False
