@@ -7,14 +7,14 @@ written is cut off.
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import BoundedSemaphore, Thread
+from http.server import BaseHTTPRequestHandler
+from threading import Thread
 from typing import Any, Final, Protocol
 
 from leasehold.adapters.codec.json_text import json_text
+from leasehold.adapters.http.bounded_server import BoundedServer
 from leasehold.adapters.http.hosts import is_own_host, is_own_origin
 from leasehold.model.errors import ConfigurationError
 
@@ -52,7 +52,9 @@ class ReadsServer:
         ConfigurationError if the port can't be had."""
         handler = _handler(answer, frozenset(name.lower() for name in names))
         try:
-            self._server = _Server((host, port), handler)
+            self._server = BoundedServer(
+                (host, port), handler, CONNECTIONS_MAX, LOG, waits_at_close=False
+            )
         except OSError as error:
             raise ConfigurationError(
                 f"LEASEHOLD_HTTP_PORT: {host}:{port} can't be listened on: {error.strerror}",
@@ -75,30 +77,6 @@ class ReadsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._places = BoundedSemaphore(CONNECTIONS_MAX)
-        super().__init__(address, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if self._places.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._places.release()
-
-    def handle_error(self, _request: Any, client_address: Any) -> None:
-        LOG.info("the connection of %s broke off: %s", client_address[0], sys.exception())
 
 
 def _handler(answer: Answering, names: Collection[str]) -> type[BaseHTTPRequestHandler]:

@@ -82,16 +82,16 @@ class Record(NamedTuple):
     @property
     def content_type(self) -> str:
         """The content-type header, "" without one."""
-        for name, value in self.headers:
-            if name == "content-type" and value is not None:
-                return value.decode("ascii", "replace")
-        return ""
+        return self._header("content-type")
 
     @property
     def traceparent(self) -> str:
         """The header `traceparent`, "" without one."""
+        return self._header(TRACEPARENT)
+
+    def _header(self, wanted: str) -> str:
         for name, value in self.headers:
-            if name == TRACEPARENT and value is not None:
+            if name == wanted and value is not None:
                 return value.decode("ascii", "replace")
         return ""
 

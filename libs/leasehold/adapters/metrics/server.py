@@ -7,14 +7,14 @@ for it. Who does not read is cut off, and more than a few at once are turned awa
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import BoundedSemaphore, Thread
-from typing import Any, Final
+from typing import Final
 
+from leasehold.adapters.http.bounded_server import BoundedServer
 from leasehold.adapters.http.hosts import is_own_host
 from leasehold.adapters.metrics.exposition import Exposition
 from leasehold.adapters.metrics.process_samples import process_samples
@@ -66,7 +66,7 @@ class MetricsServer:
         own = frozenset(name.lower() for name in names)
         handler = _handler(_renderer(exposition), own, BoundedSemaphore(SCRAPES_AT_ONCE_MAX))
         try:
-            self._server = _Server((host, port), handler)
+            self._server = BoundedServer((host, port), handler, CONNECTIONS_MAX, LOG)
         except OSError as error:
             raise ConfigurationError(
                 f"LEASEHOLD_METRICS_PORT: {host}:{port} can't be listened on: {error.strerror}",
@@ -91,29 +91,6 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._places = BoundedSemaphore(CONNECTIONS_MAX)
-        super().__init__(address, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if self._places.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._places.release()
-
-    def handle_error(self, _request: Any, client_address: Any) -> None:
-        LOG.info("the connection of %s broke off: %s", client_address[0], sys.exception())
 
 
 def _renderer(exposition: Exposition) -> Callable[[], bytes]:
