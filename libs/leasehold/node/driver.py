@@ -54,6 +54,10 @@ class NodeDriver(Protocol):
     def publish_ack(self, number: int, term: Term, ack: bytes) -> None:
         """Publish an acknowledgement to the master of that term; report AckPublished."""
 
+    def look_for_master(self, term: Term) -> None:
+        """Ask whether anybody listens on the channel of that term; report MasterLooked if that is
+        told."""
+
     def publish_answers(self, requester: bytes, answers: ResultBatch) -> None: ...
 
     def publish_log(self, term: Term, offset: int, record: bytes) -> None:

@@ -24,7 +24,7 @@ from leasehold.adapters.kafka.request_transport import TERM_HEADER, pack_term
 from leasehold.adapters.kafka.sends import Sends
 from leasehold.adapters.kafka.writer import Headers, TopicWriter, log_writer
 from leasehold.adapters.redis.acks import CHANNELS as ACKS
-from leasehold.adapters.redis.acks import AckPublisher
+from leasehold.adapters.redis.acks import AckPublisher, MasterLook
 from leasehold.adapters.redis.ledger import RedisLedger
 from leasehold.adapters.redis.ledger_thread import Completed, LedgerThread
 from leasehold.adapters.redis.log import LogSubscriber
@@ -102,6 +102,7 @@ class KafkaDriver:
         self.ledger_calls = 0
         """Calls under way: one less for each LedgerReplied that is taken."""
         self.ack_publisher = AckPublisher(redis, database)
+        self.master_look = MasterLook(redis, database)
         channels: tuple[Channels, ...] = (ACKS,) if settings.fast_acks.on else ()
         channels += (REQUESTS,) if settings.fast_requests.on else ()
         self.listener = MasterSubscriber(redis, database, channels)
@@ -188,6 +189,9 @@ class KafkaDriver:
         if not self.ack_publisher.publish_to_term(term, ack, number):
             self._take_later(AckPublished(number, heard=False))
 
+    def look_for_master(self, term: Term) -> None:
+        self.master_look.ask(term)
+
     def publish_answers(self, requester: bytes, answers: ResultBatch) -> None:
         self._answers.publish_answers(requester, answers)
 
@@ -254,6 +258,7 @@ class KafkaDriver:
         self._ledger_thread.close()
         self._ledger.close()
         self.ack_publisher.close()
+        self.master_look.close()
         self.listener.close()
         self._answers.close()
         self._announcer.close()

@@ -37,6 +37,7 @@ from leasehold.replication.effects import (
     EndRequests,
     Event,
     LogRead,
+    LookForMaster,
     PauseQueue,
     PublishAck,
     PublishAnswers,
@@ -202,6 +203,8 @@ class NodeRunner:
                 driver.send(effect)
             case PublishAck(number, epoch, incarnation, record):
                 driver.publish_ack(number, (epoch, incarnation), CODEC.encode(record))
+            case LookForMaster(epoch, incarnation):
+                driver.look_for_master((epoch, incarnation))
             case PublishAnswers(requester, answers):
                 driver.publish_answers(requester, answers)
             case BeginTerm(epoch, incarnation):

@@ -43,6 +43,8 @@ from leasehold.replication.effects import (
     LogIdentified,
     LogRead,
     LogReceived,
+    LookForMaster,
+    MasterLooked,
     QueueFound,
     QueueIdentified,
     QueueLost,
@@ -218,6 +220,9 @@ class Node:
                 return self._take_told(event, now)
             case AckPublished(number, heard):
                 self.acknowledger.confirm(number, now, received=heard)
+                return []
+            case MasterLooked(epoch, incarnation, listens):
+                self._election.take_look((epoch, incarnation), now.mono_ns, listens=listens)
                 return []
             case Sent(token):
                 if master is not None:
@@ -567,7 +572,9 @@ class Node:
             effects += self._commit_open(self.position, now)
             if self._settings.candidate and not self.foreign.breaks:
                 effects += self._bid(self._election.tick(self.position, now.mono_ns))
-                effects.append(Wake(self._election.deadline_ns()))
+                if self._election.look_is_due(self.term, now.mono_ns):
+                    effects.append(LookForMaster(*self.term))
+                effects.append(Wake(self._election.deadline_ns(self.term)))
         if self._is_awaited(now):
             self.puts_off = True
         else:
