@@ -61,7 +61,8 @@ class NodeDriver(Protocol):
     def publish_answers(self, requester: bytes, answers: ResultBatch) -> None: ...
 
     def publish_log(self, term: Term, offset: int, record: bytes) -> None:
-        """Publish what stands in the log at that offset, as the master of that term."""
+        """Publish what stands in the log at that offset, as the master of that term; b"": it is to
+        be read from Kafka."""
 
     def follow_log(self, term: Term) -> bool:
         """Receive what the master of that term publishes of the log, and no other; NOBODY:

@@ -144,7 +144,8 @@ class KafkaDriver:
             # ⚠ First which topic it is: a Claim in another log would stop all who read that (L1).
             topic_id = self.topic_id(topic)
             timeout_s = ASK_TIMEOUT_S if of_log else QUEUE_ASK_TIMEOUT_S
-            first, end = self.reader.offsets(topic, 0, timeout_s)
+            gives_up = lambda: self.reader.gives_up  # noqa: E731 - asked while it is waited for
+            first, end = self.admin.offsets(topic, 0, timeout_s, gives_up)
         except BusUnavailable as error:
             if isinstance(error, AccessDenied) and not of_log:
                 raise
@@ -153,6 +154,15 @@ class KafkaDriver:
             return
         for event in self._topics.found(Found(topic, topic_id, first, end)):
             self._take_later(event)
+
+    def learn_queues(self) -> None:
+        """Have the consumer know who leads the queues' topics, so that a new master's first read of
+        them does not wait for that, half a second. What can't be learnt now is asked then."""
+        try:
+            for queue in self._topics.queues:
+                self.reader.offsets(queue, 0, QUEUE_ASK_TIMEOUT_S)
+        except BusUnavailable as error:
+            LOG.info("could not ask who leads the request topics: %s", error.message)
 
     def topic_id(self, topic: str) -> str:
         """Return the id that the topic has now. Raises BusUnavailable."""

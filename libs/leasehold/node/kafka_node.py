@@ -71,6 +71,7 @@ busy for seconds with what it has read, acknowledge nothing, and lose its cohere
 SEND_AGAIN_NS: Final = 20_000_000
 """How long what Kafka's client has no room for waits for its next try, if nothing else comes."""
 GIVE_BACK_NS: Final = 2_000_000_000
+LEARN_EVERY_NS: Final = 300_000_000_000
 LEAVE_POLL_NS: Final = 1_000_000
 """How often a master that leaves looks whether something is left to do: what it waits for last,
 that nothing more comes, wakes nobody."""
@@ -148,6 +149,7 @@ class KafkaNode:
         self._awaited_ns = settings.fast_requests.awaited_ms * NS_PER_MS
         self._requests_ns = -self._awaited_ns
         self._leaves = False
+        self._learn_ns = 0  # when to ask next who leads the queues' topics
         self.error: LeaseholdError | None = None
         self.caught_up = Flag()
         self.on_tick: Callable[[], None] = lambda: None
@@ -284,12 +286,20 @@ class KafkaNode:
         seen = self._disk.look(boottime_ns())
         if seen is not None:
             runner.step(seen, now())
+        self._learn_queues()
         driver.wake_ns = 0
         runner.step(Tick(), now())
         self._intake.choose(self.node, boottime_ns())
         self.node.tidy()
         self._watch.look(boottime_ns())
         self.on_tick()
+
+    def _learn_queues(self) -> None:
+        """Prepare to be master, before this node is: a consumer forgets after a quarter of an
+        hour."""
+        if self._candidate and self.node.master is None and boottime_ns() >= self._learn_ns:
+            self._learn_ns = boottime_ns() + LEARN_EVERY_NS
+            self._driver.learn_queues()
 
     def _wait_s(self) -> float:
         driver, wait_ns = self._driver, IDLE_NS

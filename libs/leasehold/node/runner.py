@@ -41,6 +41,7 @@ from leasehold.replication.effects import (
     PauseQueue,
     PublishAck,
     PublishAnswers,
+    PublishLogEnd,
     QueueRead,
     ReadLog,
     ReadQueue,
@@ -203,6 +204,8 @@ class NodeRunner:
                 driver.send(effect)
             case PublishAck(number, epoch, incarnation, record):
                 driver.publish_ack(number, (epoch, incarnation), CODEC.encode(record))
+            case PublishLogEnd(epoch, incarnation, offset):
+                driver.publish_log((epoch, incarnation), offset, b"")
             case LookForMaster(epoch, incarnation):
                 driver.look_for_master((epoch, incarnation))
             case PublishAnswers(requester, answers):

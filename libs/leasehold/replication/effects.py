@@ -287,6 +287,15 @@ class LookForMaster(NamedTuple):
     incarnation: bytes
 
 
+class PublishLogEnd(NamedTuple):
+    """Tell those who receive the log from the master of that term that it publishes nothing from
+    `offset` on: what stands there and behind is to be read from Kafka."""
+
+    epoch: int
+    incarnation: bytes
+    offset: int
+
+
 class PublishAnswers(NamedTuple):
     """Publish to a requester what has become of what it published, at once or not at all."""
 
@@ -369,6 +378,7 @@ Effect: TypeAlias = (
     | Send
     | PublishAck
     | LookForMaster
+    | PublishLogEnd
     | PublishAnswers
     | CallLedger
     | DeleteBelow

@@ -45,6 +45,7 @@ from leasehold.replication.effects import (
     LogReceived,
     LookForMaster,
     MasterLooked,
+    PublishLogEnd,
     QueueFound,
     QueueIdentified,
     QueueLost,
@@ -621,9 +622,12 @@ class Node:
 
     def give_up_lease(self, now: Now) -> list[Effect]:
         """Serve no more reads, and let nobody wait for this node: before a clean stop. Of a master
-        it is the farewell, for standbys: it appends nothing after that."""
+        it is the farewell, for standbys: it appends nothing after that. Who receives the log from
+        it reads Kafka from there on, and does not wait until it has been silent for a while."""
         self.lease.give_up()
         effects: list[Effect] = [self.acknowledger.give_up(self.position, self.role, now)]
+        if self.master is not None:
+            effects.append(PublishLogEnd(*self.term, self.position.offset))
         if self.agent is not None:
             effects += self.agent.drain(now.mono_ns)
         return effects
