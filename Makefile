@@ -53,8 +53,11 @@ setup: ## install what is missing: system packages (as root), .venv, jars, compi
 tools: # the same for what starts no service: nothing is compiled
 	@infra/setup.sh --without-build
 
-demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes; SECURE=1)
-	@$(PYTHON) -m infra.demo $(if $(SECURE),--secure)
+# More than one of each: BROKERS=3 REDIS=sentinel.
+MORE = $(if $(BROKERS),--brokers $(BROKERS)) $(if $(REDIS),--redis $(REDIS))
+
+demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes; SECURE=1; BROKERS=3 REDIS=sentinel)
+	@$(PYTHON) -m infra.demo $(if $(SECURE),--secure) $(MORE)
 
 # Compiling takes one processor for a minute or two, and only integration needs what comes of it.
 test: tools ## everything: lint, types, models, isolation, unit, simulation, matrix, integration; stops at the first failure
@@ -121,13 +124,13 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 	@echo "== $(MATRIX)"
 	@$(PYTEST) -n $(WORKERS) $(MATRIX) $(ARGS)
 
-integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs)
-	@echo "== $(if $(SECURE),in secure mode: $(SECURED),$(INTEGRATION))"
-	@$(if $(SECURE),LEASEHOLD_TEST_SECURE=1 )$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder \
+integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs; BROKERS=3 REDIS=sentinel)
+	@echo "== $(if $(SECURE),in secure mode: $(SECURED),$(INTEGRATION)) $(MORE)"
+	@$(if $(SECURE),LEASEHOLD_TEST_SECURE=1 )$(if $(BROKERS),LEASEHOLD_TEST_BROKERS=$(BROKERS) )$(if $(REDIS),LEASEHOLD_TEST_REDIS=$(REDIS) )$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder \
 	  $(if $(SECURE),$(SECURED),$(INTEGRATION)) $(ARGS)
 
-up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs; OBSERVE=1: metrics and a Prometheus)
-	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure) $(if $(OBSERVE),--observe)
+up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs; OBSERVE=1: metrics and a Prometheus; BROKERS=3 REDIS=sentinel: more than one of each)
+	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure) $(if $(OBSERVE),--observe) $(MORE)
 
 down: ## end every process that `make up` started, also after a crash
 	@[ ! -x $(PYTHON) ] || $(PYTHON) -m infra.cluster down

@@ -103,7 +103,21 @@ class Release(NamedTuple):
 
 
 class RegisterEpoch(NamedTuple):
+    """Makes a master the one whose commands count. `vouches`: the ledger may be replaced by another
+    one while it lives (Sentinel), so what extends a session counts only once this master has seen
+    it (D11)."""
+
     epoch: int
+    vouches: bool = False
+
+
+class Vouch(NamedTuple):
+    """Says that the master has seen all calls up to one that extend a session, and was master by
+    the log after it had (D11)."""
+
+    epoch: int
+    run_id: str
+    call: int
 
 
 class Publish(NamedTuple):
@@ -224,6 +238,7 @@ Command: TypeAlias = (
     | Acquire
     | Release
     | RegisterEpoch
+    | Vouch
     | Publish
     | SetMinVersion
     | SeedTables

@@ -26,6 +26,7 @@ from leasehold.lease.commands import (
     TakeLock,
 )
 from leasehold.lease.replies import (
+    Extension,
     LedgerRefused,
     LockGiven,
     LockList,
@@ -161,12 +162,11 @@ class NodeLocks:
                     queued, no_ledger_s = True, now_s + LEDGER_WAIT_S
                 elif _is_for_good(reply):
                     return False
-                elif now_s >= no_ledger_s or waits is None:
+                elif now_s >= no_ledger_s or (waits is None and not _is_soon(reply)):
                     raise _no_locks(reply)
-                assert waits is not None, "only who waits has a place in a queue"
-                if waits.stopped():
+                if waits is not None and waits.stopped():
                     raise QueryCanceled("the statement that has waited for it was ended")
-                if waits.lock_s and now_s - began_s >= waits.lock_s:
+                if waits is not None and waits.lock_s and now_s - began_s >= waits.lock_s:
                     raise LockNotAvailable("canceling statement due to lock timeout")
                 with self._given:
                     self._given.wait(pause_s)
@@ -267,6 +267,8 @@ class NodeLocks:
         """Open a session if there is none; return why there is none then. Under _calls."""
         if self._is_valid():
             return None
+        if self._session.is_awaiting_vouch(self._clock_ns()) and not self._granted:
+            return self._await_vouch()
         self._lose_all()
         self._session.sent(self._clock_ns())
         reply = self._call(self._session.registration(()))
@@ -274,13 +276,23 @@ class NodeLocks:
             self._session = AgentSession(self._agent, self._ids, self._limits)
             return reply
         self._session.confirmed()
-        self._session.judged_by(reply.run_id, self._clock_ns())
+        extension = Extension(reply.call, reply.vouched)
+        self._session.judged_by(reply.run_id, self._clock_ns(), extension)
         self._run_id = reply.run_id
         self._used_ns = self._clock_ns()
         if self._keeper is None:
             self._keeper = threading.Thread(target=self._keep, name="advisory-locks", daemon=True)
             self._keeper.start()
-        return None
+        return None if self._is_valid() else self._await_vouch()
+
+    def _await_vouch(self) -> Reply | None:
+        """Ask whether the master has vouched for the session (D11); return why there is none yet.
+        Under _calls."""
+        if self._clock_ns() >= self._session.renew_ns:
+            self._extend()
+        if self._is_valid():
+            return None
+        return LedgerRefused(RefusalReason.UNVOUCHED, self._run_id)
 
     def _call(self, command: Command) -> Reply | LedgerUnavailable:
         if self._clock_ns() < self._away_until_ns:
@@ -332,6 +344,9 @@ class NodeLocks:
         )
 
     def _renew(self) -> None:
+        if self._session.is_awaiting_vouch(self._clock_ns()) and not self._granted:
+            self._await_vouch()
+            return
         if not self._is_valid():
             self._lose_all()
             return
@@ -355,8 +370,10 @@ class NodeLocks:
         if not known or reply.run_id != self._run_id:
             self._lose_all()
             return
+        assert isinstance(reply, Renewed | Registered), "it is known"
         session.confirmed()
-        session.judged_by(reply.run_id, self._clock_ns())
+        extension = Extension(reply.call, reply.vouched)
+        session.judged_by(reply.run_id, self._clock_ns(), extension)
 
     def close(self) -> None:
         """Give up all locks, by ending what renews them; what is held was given back before."""
@@ -381,6 +398,12 @@ def owner_of(process: int) -> int:
 def process_of(owner: int) -> int:
     """Return the process that `owner_of` has made a number of."""
     return -(owner // 2) if owner % 2 else owner // 2
+
+
+def _is_soon(reply: Reply | LedgerUnavailable) -> bool:
+    """Whether a lock can be asked for in a moment: the master has not yet vouched for a session
+    that was just opened."""
+    return isinstance(reply, LedgerRefused) and reply.reason is RefusalReason.UNVOUCHED
 
 
 def _is_for_good(reply: Reply | LedgerUnavailable) -> bool:

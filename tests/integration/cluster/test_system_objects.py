@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-import redis
 
 from infra.local_cluster import LocalCluster
+from leasehold.adapters.redis.client import make_client
 from tests.support.cluster.secure_suite import dsn_of
 from tests.support.cluster.system_cluster import Beside, settings_of, until
 
@@ -81,7 +81,7 @@ def test_d10_a_redis_without_its_state_ends_who_holds_a_lock(cluster: LocalClust
     with connect(cluster, 1) as holder, connect(cluster, 1) as other:
         assert tries(holder, 4)
         settings = settings_of(cluster, "r2")
-        with redis.Redis.from_url(settings.redis.url) as client:
+        with make_client(settings.redis) as client:
             for key in client.scan_iter(f"leasehold:{{{settings.cluster.database}}}:*"):
                 client.delete(key)
 

@@ -30,6 +30,7 @@ from leasehold.lease.commands import (
     SetMinVersion,
     Snapshot,
     TakeLock,
+    Vouch,
 )
 from leasehold.lease.ledger.ledger import LedgerState
 
@@ -41,7 +42,7 @@ KINDS = (
     *("open", "renew", "renew", "register", "register", "acquire", "acquire", "acquire"),
     *("acquire", "release", "release", "epoch", "publish", "publish", "publish", "min_version"),
     *("min_version", "seed", "ready", "kill", "expire", "drop", "holders", "liveness", "newest"),
-    "snapshot",
+    *("snapshot", "vouch"),
     *("take_lock", "take_lock", "take_lock", "take_lock", "give_lock", "give_lock", "list_locks"),
 )
 
@@ -137,7 +138,12 @@ class CommandMaker:
         return Release(session, self._now(state, session), table, self._version(state, table))
 
     def _epoch(self, state: LedgerState, run_id: str) -> Command:
-        return RegisterEpoch(max(1, self._often(state.epoch, state.epoch + 1, state.epoch - 1)))
+        epoch = max(1, self._often(state.epoch, state.epoch + 1, state.epoch - 1))
+        return RegisterEpoch(epoch, self.random.random() < 0.5)
+
+    def _vouch(self, state: LedgerState, run_id: str) -> Command:
+        call = self._often(state.calls, max(0, state.calls - 1), state.calls + 1)
+        return Vouch(self._epoch_now(state), self._run(run_id), call)
 
     def _publish(self, state: LedgerState, run_id: str) -> Command:
         changes = []

@@ -3,7 +3,7 @@
 -- KEYS[1] is the prefix of a database's keys (its hash tag keeps them together); ARGV[1] names
 -- the command, the rest are its arguments. Replies are nested arrays of strings.
 --
---   <p>:meta                 hash    epoch, seeded, ready, part, fences
+--   <p>:meta                 hash    epoch, seeded, ready, part, fences, vouches, calls, vouched
 --   <p>:tables               hash    table -> "current min_version intent"
 --   <p>:sessions             hash    session -> "counter expiring agent"
 --   <p>:held:<session>       set     "table version" of each lease
@@ -20,9 +20,18 @@ local p = KEYS[1]
 local HOLDERS_MAX, SESSIONS_MAX, LEASES_PER_SESSION_MAX = 64, 10000, 10000
 
 -- D6: in the same call as the checks it guards, never before it.
-local info = redis.call('INFO', 'server')
-local _, before = string.find(info, 'run_id:', 1, true) -- plain: a pattern takes three times as long
-local run = string.match(info, '^%x+', before + 1)
+-- ⚠ D11: A server that was demoted, took another's state, and was made master again has lost what
+-- it had, under the run id that it had. Each time it is made master it names its state anew
+-- (master_replid, the one before is then the second), so both together are its run id.
+local info = redis.call('INFO', 'server', 'replication')
+local function told(name) -- plain: a pattern takes three times as long
+  local _, before = string.find(info, name, 1, true)
+  return string.match(info, '^%x+', before + 1)
+end
+local run = told('run_id:')
+if string.find(told('master_replid2:'), '[^0]') then
+  run = string.sub(run, 1, 20) .. string.sub(told('master_replid:'), 1, 20)
+end
 
 local function text(number) return string.format('%.0f', number) end
 
@@ -160,6 +169,15 @@ local function blocked(row, below)
   end
 end
 
+-- D11: the number of a call that extends a session, and up to which the master has seen them
+local function extension()
+  local vouches = meta('vouches')
+  if vouches == '' or vouches == '0' or vouches ~= meta('epoch') then return '0', '0' end
+  local call = text((tonumber(meta('calls')) or 0) + 1) -- users have rights on HSET alone
+  redis.call('HSET', p .. ':meta', 'calls', call)
+  return call, meta('vouched') == '' and '0' or meta('vouched')
+end
+
 local commands = {}
 
 -- an agent's commands
@@ -170,12 +188,12 @@ function commands.open(agent, session)
   local row = session_row(session)
   if row then
     local fresh = row.agent == agent and row.counter == 0 and not row.expiring
-    if fresh and held_count(session) == 0 then return {'opened', run, session} end
+    if fresh and held_count(session) == 0 then return {'opened', run, session, extension()} end
     return refuse('taken')
   end
   if redis.call('HLEN', p .. ':sessions') >= SESSIONS_MAX then return refuse('limit') end
   put_session(session, agent, 0, false)
-  return {'opened', run, session}
+  return {'opened', run, session, extension()}
 end
 
 function commands.renew(session, counter, held, confirmed)
@@ -186,7 +204,7 @@ function commands.renew(session, counter, held, confirmed)
   if tonumber(held) ~= held_count(session) then return refuse('register') end
   if tonumber(confirmed) ~= row.counter then return refuse('register') end
   put_session(session, row.agent, tonumber(counter), false)
-  return {'renewed', run, counter}
+  return {'renewed', run, counter, extension()}
 end
 
 local function may_register(id, version, seeded)
@@ -217,7 +235,7 @@ function commands.register(agent, session, counter)
       refused[#refused + 1] = {text(id), text(version)}
     end
   end
-  return {'registered', run, seeded and '1' or '0', refused}
+  return {'registered', run, seeded and '1' or '0', refused, extension()}
 end
 
 function commands.acquire(session, counter, id, version)
@@ -249,11 +267,25 @@ end
 
 -- the master's commands
 
-function commands.register_epoch(new)
+function commands.register_epoch(new, vouches)
   if tonumber(new) < epoch() then return refuse('epoch', {epoch = epoch()}) end
-  redis.call('HSET', p .. ':meta', 'epoch', new, 'fences', new)
+  local vouching = vouches == '1' and new or '0'
+  redis.call('HSET', p .. ':meta', 'epoch', new, 'fences', new, 'vouches', vouching)
   return {'epoch registered', run, meta('seeded') == run and '1' or '0',
     meta('ready') == run and '1' or '0'}
+end
+
+function commands.vouch(command_epoch, run_id, call)
+  local refused = not_master(tonumber(command_epoch))
+  if refused then return refused end
+  if run_id ~= run then return refuse('run id') end
+  local calls, vouched = tonumber(meta('calls')) or 0, tonumber(meta('vouched')) or 0
+  call = tonumber(call)
+  if call <= calls and call > vouched then
+    vouched = call
+    redis.call('HSET', p .. ':meta', 'vouched', text(vouched))
+  end
+  return {'vouched', run, text(vouched)}
 end
 
 local function follows(from, to)
@@ -656,7 +688,11 @@ local function report(kind)
     meta('ready') == run and '1' or '0', found}
 end
 
-function commands.liveness() return report('liveness') end
+function commands.liveness()
+  local reply = report('liveness')
+  reply[7] = meta('calls') == '' and '0' or meta('calls')
+  return reply
+end
 
 function commands.newest()
   local flat, rows = redis.call('HGETALL', p .. ':tables'), {}

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
+from leasehold.adapters.redis.client import make_client
+from leasehold.adapters.redis.server_look import NO_CLUSTER
 from leasehold.lease.commands import (
     LEASES_PER_SESSION_MAX,
     SESSION_ID_MAX,
@@ -42,6 +42,7 @@ from leasehold.lease.commands import (
     SetMinVersion,
     Snapshot,
     TakeLock,
+    Vouch,
 )
 from leasehold.lease.replies import (
     Dropped,
@@ -67,6 +68,7 @@ from leasehold.lease.replies import (
     Reply,
     Seeded,
     SnapshotReport,
+    Vouched,
 )
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.settings.environment import RedisSettings
@@ -78,6 +80,13 @@ AGENT_BYTES_MAX: Final = 255
 NUMBER_MAX: Final = SESSION_ID_MAX
 """Lua's numbers are doubles."""
 
+_OF_CLUSTERS: Final = (
+    redis.exceptions.MovedError,
+    redis.exceptions.ClusterCrossSlotError,
+    redis.exceptions.ClusterDownError,
+)
+"""Answers that only a Redis Cluster gives."""
+
 Arguments = list[str | int]
 
 
@@ -88,17 +97,8 @@ class RedisLedger:
     def __init__(
         self, settings: RedisSettings, database: str, call_timeout_s: float = CALL_TIMEOUT_S
     ) -> None:
-        self._client: redis.Redis = redis.Redis.from_url(
-            settings.url,
-            decode_responses=True,
-            protocol=2,
-            socket_timeout=call_timeout_s,
-            socket_connect_timeout=call_timeout_s,
-            # What to do after a lost answer is the protocol's to decide, not the client's.
-            retry=Retry(NoBackoff(), 0),
-            single_connection_client=False,
-            max_connections=2,
-            **settings.client_options(),
+        self._client = make_client(
+            settings, call_timeout_s, decode_responses=True, max_connections=2
         )
         self._connection: Any = None
         self._prefix = f"leasehold:{{{database}}}"
@@ -115,6 +115,8 @@ class RedisLedger:
             except redis.exceptions.NoScriptError:  # a Redis that was restarted has no scripts
                 raw = self._ask("EVAL", source, arguments)
         except (redis.RedisError, OSError) as error:
+            if isinstance(error, _OF_CLUSTERS):
+                error = redis.RedisError(f"it is {NO_CLUSTER}")
             raise LedgerUnavailable(
                 f"Redis at {self._where} did not answer a {type(command).__name__} ({error}). "
                 "Reads and writes go on; schema changes wait until it is back.",
@@ -134,8 +136,9 @@ class RedisLedger:
         first = self.call(commands[0])  # afterwards the script is there
         _, digest = _script()
         given = [_arguments(command) for command in commands[1:]]
-        connection = self._open_connection()
+        connection: Any = None
         try:
+            connection = self._open_connection()
             connection.send_packed_command(
                 connection.pack_commands(
                     ("EVALSHA", digest, 1, self._prefix, *arguments) for arguments in given
@@ -143,7 +146,8 @@ class RedisLedger:
             )
             raw = [connection.read_response() for _ in given]
         except (redis.RedisError, OSError) as error:
-            connection.disconnect()  # replies that were not read belong to nobody
+            if connection is not None:
+                connection.disconnect()  # replies that were not read belong to nobody
             raise LedgerUnavailable(
                 f"Redis at {self._where} did not answer {len(commands)} questions ({error}). "
                 "Reads and writes go on; schema changes wait until it is back.",
@@ -163,7 +167,10 @@ class RedisLedger:
         if connection is None:
             connection = self._connection = self._client.connection_pool.get_connection()
         elif _stale(connection):
-            connection.disconnect()  # to send makes it anew
+            connection.disconnect()
+        if not connection.is_connected:
+            # ⚠ To send would connect it, too, but to where it was: Sentinels are asked here alone.
+            connection.connect()
         return connection
 
     def close(self) -> None:
@@ -194,6 +201,7 @@ _NAMES: Final[dict[type, str]] = {
     Acquire: "acquire",
     Release: "release",
     RegisterEpoch: "register_epoch",
+    Vouch: "vouch",
     Publish: "publish",
     SetMinVersion: "set_min_version",
     SeedTables: "seed",
@@ -283,6 +291,7 @@ _REPLIES: Final[dict[str, Read]] = {
         "granted": Granted,
         "released": Released,
         "epoch registered": EpochRegistered,
+        "vouched": Vouched,
         "published": Published,
         "min version set": MinVersionSet,
         "seeded": Seeded,

@@ -31,6 +31,7 @@ from leasehold.lease.commands import (
     SetMinVersion,
     Snapshot,
     TakeLock,
+    Vouch,
 )
 from leasehold.lease.ledger import agent_commands, lock_commands, master_commands
 from leasehold.lease.ledger.state import LedgerState, check
@@ -70,7 +71,7 @@ def _sessions(state: LedgerState) -> tuple[SessionStatus, ...]:
 
 def _liveness(state: LedgerState, command: Liveness, run_id: str) -> Reply:
     seeded, ready = state.seeded == run_id, state.ready == run_id
-    return LivenessReport(run_id, state.epoch, seeded, ready, _sessions(state))
+    return LivenessReport(run_id, state.epoch, seeded, ready, _sessions(state), state.calls)
 
 
 def _newest(state: LedgerState, command: Newest, run_id: str) -> Reply:
@@ -106,6 +107,7 @@ _COMMANDS: dict[type, Callable[[LedgerState, Any, str], Reply]] = {
     Acquire: agent_commands.acquire,
     Release: agent_commands.release,
     RegisterEpoch: master_commands.register_epoch,
+    Vouch: master_commands.vouch,
     Publish: master_commands.publish,
     SetMinVersion: master_commands.set_min_version,
     SeedTables: master_commands.seed_tables,

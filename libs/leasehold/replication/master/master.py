@@ -502,7 +502,7 @@ class Master:
         self._released(now)
         if changed:
             effects += self.changes.catalog_changed(after.lsn, now)
-        return effects
+        return effects + self.changes.mastership_confirmed(self._appended_ns, now)
 
     def _released(self, now: Now) -> None:
         """Count and tell which answers are given by now."""
