@@ -32,7 +32,7 @@ def checked_notification(channel: str, payload: str) -> Notification:
 
 
 class PendingNotifications:
-    """By the place of each statement what it has told, each once.
+    """What each statement has told, by its place, each once.
 
     ⚠ A statement that runs again (T2) tells anew, in the place of what it has told before; what
     others have told stays, as their clients were answered so.

@@ -47,7 +47,7 @@ class Connections(Protocol):
     def end_client(self, process: int, why: str = "") -> bool: ...
 
     def tell_clients(self, processes: Collection[int]) -> None:
-        """Have clients told what waits for them (NOTIFY), as soon as their sessions are idle;
+        """Tell clients what waits for them (NOTIFY), as soon as their sessions are idle;
         called by any thread."""
         ...
 
@@ -117,8 +117,8 @@ class Sessions:
         return True
 
     def tell(self, processes: Collection[int]) -> None:
-        """Have the connections of sessions told what waits for them. Those of programs that embed
-        the node ask by themselves."""
+        """Tell the connections of sessions that something waits for them. Those of programs that
+        embed the node ask by themselves."""
         if self.connections is not None:
             self.connections.tell_clients([process for process in processes if process > 0])
 

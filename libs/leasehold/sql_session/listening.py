@@ -36,7 +36,7 @@ class SessionListening:
 
     @property
     def usage(self) -> float:
-        """Which part of the node's room is taken by what waits for its sessions."""
+        """Return which part of the node's room is taken by what waits for its sessions."""
         return self._node.usage
 
     def listen(self, channel: str) -> None:

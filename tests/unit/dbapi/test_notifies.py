@@ -14,6 +14,7 @@ from leasehold.dbapi.connection import Connection
 from leasehold.dbapi.errors import InterfaceError, OperationalError, ProgrammingError
 from leasehold.dbapi.own_thread import OwnThread
 from leasehold.dev.database import DevDatabase
+from leasehold.replica.notifications import Told
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.session import SqlSession
 
@@ -92,6 +93,9 @@ def test_an_async_connection_awaits_them(listener: Connection, sender: Connectio
     thread = OwnThread("listener")
     waiting = AsyncConnection(listener, thread)
 
+    async def one() -> Told:
+        return await anext(aiter(waiting.notifies()))
+
     async def run() -> list[str]:
         found = []
         sender.execute("notify a, '1'")
@@ -101,7 +105,7 @@ def test_an_async_connection_awaits_them(listener: Connection, sender: Connectio
             if told.payload == "2":
                 break
         async with asyncio.timeout(WAIT_S):
-            task = asyncio.create_task(anext(aiter(waiting.notifies())))
+            task = asyncio.create_task(one())
             await asyncio.sleep(0)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -18,6 +18,10 @@ def told(answer: bytes) -> list[bytes]:
     return [body for kind, body in messages(answer) if kind == "A"]
 
 
+def tells(talk: Talk) -> bool:
+    return talk.conversation.tells
+
+
 def tell(talk: Talk) -> bytes:
     """Return what is said to a client that waits for nothing."""
     before = len(talk.said)
@@ -27,25 +31,25 @@ def tell(talk: Talk) -> bytes:
 
 def test_a_client_that_waits_for_nothing_is_told_at_once() -> None:
     talk = Talk()
-    assert not talk.conversation.tells
+    assert not tells(talk)
     assert tell(talk) == b""
     talk.session.notifications += CASES
-    assert talk.conversation.tells
+    assert tells(talk)
     assert told(tell(talk)) == [b"\0\0\0\5news\0x\0"]
-    assert talk.conversation.tells
+    assert tells(talk)
     assert told(tell(talk)) == ["\0\0\0\0é\0\0".encode()]
-    assert not talk.conversation.tells
+    assert not tells(talk)
 
 
 def test_a_client_in_a_block_is_told_behind_it() -> None:
     talk = Talk()
     talk.send(query("begin"))
     talk.session.notifications += CASES[:1]
-    assert not talk.conversation.tells
+    assert not tells(talk)
     assert tell(talk) == b""
     assert said(talk.send(query("select 1")))[-1] == "Z(T)"
     assert said(talk.send(query("select")))[-1] == "Z(E)", "it has failed"
-    assert not talk.conversation.tells
+    assert not tells(talk)
     answer = talk.send(query("rollback"))
     assert [kind for kind, _ in messages(answer)] == ["C", "A", "Z"]
 
@@ -63,7 +67,7 @@ def test_nothing_comes_in_the_middle_of_a_batch() -> None:
     talk = Talk()
     answer = talk.send(parse("select 1"), bind())
     talk.session.notifications += CASES[:1]
-    assert not talk.conversation.tells
+    assert not tells(talk)
     assert tell(talk) == b""
     answer += talk.send(execute(), SYNC)
     assert [kind for kind, _ in messages(answer)] == ["1", "2", "D", "C", "A", "Z"]
@@ -73,5 +77,5 @@ def test_nothing_comes_behind_the_last_words() -> None:
     talk = Talk()
     talk.conversation.end()
     talk.session.notifications += CASES
-    assert not talk.conversation.tells
+    assert not tells(talk)
     assert tell(talk) == b""

@@ -225,9 +225,9 @@ class PgwireClient:
             self._server.workers.submit(self._work)
 
     def tell(self) -> None:
-        """Have the client told what waits for it (NOTIFY), if its session is idle. ⚠ Not while it
-        does not read: what it is told would be nowhere bounded. It is told then when it reads, and
-        one that is busy when it is not."""
+        """Tell the client what waits for it (NOTIFY), if its session is idle. ⚠ Not while it does
+        not read: what it is told would be nowhere bounded. It is told then when it reads, and one
+        that is busy when it is not."""
         conversation = self._conversation
         if conversation is None or self._outlet.is_paused or not conversation.tells:
             return

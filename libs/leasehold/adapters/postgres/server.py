@@ -170,7 +170,7 @@ class PgwireServer:
         return True
 
     def tell_clients(self, processes: Collection[int]) -> None:
-        """Have clients told what waits for them, as soon as their sessions are idle."""
+        """Tell clients what waits for them, as soon as their sessions are idle."""
         if processes:
             with suppress(RuntimeError):  # the loop is closed, and everybody gone
                 self.call_soon(self._tell, processes)
