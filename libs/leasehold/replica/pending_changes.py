@@ -14,6 +14,7 @@ from leasehold.model.errors import FeatureNotSupported, MalformedRequest
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.model.records.requests import Expression, Operation, OperationKind
+from leasehold.replica.pending_notifications import PendingNotifications, Sent
 from leasehold.replica.reads import Reads
 from leasehold.replica.row_values import image_of
 from leasehold.replica.rows_seen import RowName
@@ -49,6 +50,7 @@ class Mark(NamedTuple):
     emptied: Mapping[int, Descriptor]
     restarted: Mapping[int, LocalSequence]
     schema: BlockSchema
+    notified: Sent
 
 
 class RowChange(NamedTuple):
@@ -134,13 +136,15 @@ class PendingChanges:
         self._can_go_back = False
         self.emptied: dict[int, Descriptor] = {}
         self.schema = BlockSchema()
+        self.notifications = PendingNotifications(budget)
         self._written: dict[int, Descriptor] = {}
         self._restarted: dict[int, LocalSequence] = {}
         self._restarts = count(-1, -1)
         """⚠ None that was taken back, and none of `StatementBatch`, which counts upwards."""
 
     def __bool__(self) -> bool:
-        return bool(self.operations or self.emptied or self._restarted or self.schema.texts)
+        written = self.operations or self.emptied or self._restarted or self.schema.texts
+        return bool(written or self.notifications)
 
     def add(self, descriptor: Descriptor, operation: Operation) -> None:
         """Add an operation on a row. Raises MalformedRequest for too many, OutOfMemory."""
@@ -178,6 +182,7 @@ class PendingChanges:
             dict(self.emptied),
             dict(self._restarted),
             self.schema,
+            self.notifications.mark(),
         )
 
     def back_to(self, mark: Mark) -> None:
@@ -194,6 +199,7 @@ class PendingChanges:
         self._held = mark.held
         self.emptied = dict(mark.emptied)
         self._restarted = dict(mark.restarted)
+        self.notifications.back_to(mark.notified)
         if mark.schema is not self.schema:
             self._set_schema(mark.schema)
 

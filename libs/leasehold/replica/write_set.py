@@ -25,6 +25,7 @@ from leasehold.model.records.requests import (
 )
 from leasehold.replica.joined_writes import join_writes
 from leasehold.replica.pending_changes import PendingChanges
+from leasehold.replica.pending_notifications import checked_notification
 from leasehold.replica.reads import Reads, key_in
 from leasehold.replica.row_values import decided, image_of, inserted_row, named, with_generated
 from leasehold.replica.rows_seen import RowName, RowsSeen
@@ -69,9 +70,11 @@ class WriteSet:
         isolation: Isolation = ISOLATION[Level.READ_COMMITTED],
         sequence_values: DrawnSequenceValues | None = None,
         budget: Budget | None = None,
+        notifier: tuple[str, int] = ("", 0),
     ) -> None:
         """Begin. `sequence_values` is what its statements draw from sequences; None: nothing.
-        `budget` holds what it keeps."""
+        `budget` holds what it keeps. `notifier`: the node and the session that tell what it tells
+        those who listen."""
         self._reads = reads
         self.sequence_values = sequence_values
         self.statements = count(1)
@@ -80,6 +83,7 @@ class WriteSet:
         budget = budget or Budget(UNBOUNDED_BYTES)
         self.seen = RowsSeen(budget)
         self.pending = PendingChanges(reads, budget)
+        self.notifier = notifier
 
     @property
     def lsn(self) -> int:
@@ -300,6 +304,13 @@ class WriteSet:
         self.pending.put(name, None)
         return True
 
+    # ------------------------------------------------------------ NOTIFY
+
+    def notify(self, channel: str, payload: str = "") -> None:
+        """Tell all sessions of the database that listen to a channel, on every node, once this is
+        committed. Raises InvalidArgument, RequestTooLarge."""
+        self.pending.notifications.add(0, checked_notification(channel, payload))
+
     # ------------------------------------------------------------ SQL
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Executed:
@@ -333,6 +344,7 @@ class WriteSet:
             used=self._reads.used(),
             reads=self.seen.reads.read_set(self.lsn),
             time_zones=pending.schema.zones,
+            notifications=pending.notifications.of_session(*self.notifier),
         )
 
     def job_request(self, request_id: bytes) -> ChangeRequest:

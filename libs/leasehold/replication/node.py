@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError, LogStopped
@@ -86,6 +86,18 @@ PUT_OFF_MS_MAX: Final = 50
 """Of what a busy master has to do with its store beside requests."""
 
 
+class LogFollower(Protocol):
+    """What is told, on the thread that steps the node, of each record that it applies."""
+
+    def applied(self, record: Decisions) -> None:
+        """Take a record that readers don't see yet."""
+        ...
+
+    def committed(self, lsn: int) -> None:
+        """Take it that readers see all that was applied, up to that LSN."""
+        ...
+
+
 class Node:
     """The state machine. `step` never raises for what comes from outside; a contradiction ends in
     Stop."""
@@ -130,9 +142,9 @@ class Node:
             NodeAgent(settings.name, session_ids, settings.leases) if settings.serving else None
         )
         self.on_catalog_changed: Callable[[], None] = lambda: None
-        self.on_applied: Callable[[Decisions], None] = lambda record: None
-        """Told of each record that a follower applies; then, once readers see it, of its LSN."""
-        self.on_committed: Callable[[int], None] = lambda lsn: None
+        self.followers: tuple[LogFollower, ...] = ()
+        """Those who are told of what is applied here. ⚠ Not of what a master applies: it serves no
+        reads."""
         self._upkeep = StoreUpkeep(settings, store)
         self._checks = self._upkeep.checks
         self._election = Election(settings.election, now.mono_ns)
@@ -417,7 +429,8 @@ class Node:
         self._election.note_master(now.mono_ns + took_ns)
         self.counts.applied(record, took_ns)
         self.position = after
-        self.on_applied(record)
+        for follower in self.followers:
+            follower.applied(record)
         if self._settings.candidate:
             self._unanswered.remember(record, offset)
         self._pending_grants.extend(record.grants)
@@ -437,7 +450,8 @@ class Node:
         if self._open:
             self._store.commit(position)
             self._open = False
-            self.on_committed(position.lsn)
+            for follower in self.followers:
+                follower.committed(position.lsn)
         for grant in self._pending_grants:
             if self.lease.granted(grant):
                 self.granted_in = self.term

@@ -193,6 +193,7 @@ def _rerun(
     running.sequence_values.take_over(first.sequence_values)
     try:
         if alone is None:
+            running.take_over_notifications(first)
             rerun_steps(first.log.steps, running, limits)
         else:
             alone.rowcount = rerun_step(running, alone, limits, answered=False).rowcount

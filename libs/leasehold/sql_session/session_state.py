@@ -12,6 +12,7 @@ from leasehold.replica.serving_node import SqlNode
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.advisory_locks import SessionLocks
 from leasehold.sql_session.cursors import SqlCursors
+from leasehold.sql_session.listening import SessionListening
 from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.running import Running
 from leasehold.sql_session.session_role import SessionRole
@@ -54,12 +55,15 @@ class SessionState:
             self._lock_waits,
             lambda: not self.running.non_blocking,
         )
+        self.listening = SessionListening(node.notifications, self.process)
         self.settings = SettingCommands(
             settings,
             role=self.role,
             database=node.database,
             process=self.process,
-            node=NodeTelling(node, self.role, self.cursors.told, self.locks, self._warn),
+            node=NodeTelling(
+                node, self.role, self.cursors.told, self.locks, self._warn, self.listening
+            ),
         )
         self.block = Block()
         self.privileges = PrivilegeCheck()

@@ -6,7 +6,7 @@ lease.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.sql_session.advisory_locks import SessionLocks, Taken
 from leasehold.sql_session.catalog_rows import catalog_rows
+from leasehold.sql_session.listening import SessionListening
 from leasehold.sql_session.others import HIDDEN, Others
 from leasehold.sql_session.session_role import SessionRole
 from leasehold.values import jsonb
@@ -49,13 +50,15 @@ class NodeTelling:
         cursors: Callable[[], Iterable[Row]] = tuple,
         locks: SessionLocks | None = None,
         warn: Callable[[str, str], None] = lambda sqlstate, words: None,
+        listening: SessionListening | None = None,
     ) -> None:
         """Tell of a node, and of the `cursors` and `locks` of the session that asks, which is that
-        `role`. `warn` tells its client a code and words."""
+        `role`, and what it listens to. `warn` tells its client a code and words."""
         self._node = node
         self._role = role
         self._others = Others(role)
         self._session_locks, self._warn = locks, warn
+        self._listening = listening
         self._own: Mapping[str, Callable[[], Iterable[Row]]] = {
             "transactions": self._transactions,
             "dead_letter": self._dead_letters,
@@ -273,6 +276,10 @@ class NodeTelling:
 
     def fence(self) -> LockFence | None:
         return None if self._session_locks is None else self._session_locks.fence()
+
+    def listening(self) -> tuple[Sequence[str], float]:
+        heard = self._listening
+        return ((), 0.0) if heard is None else (heard.channels, heard.usage)
 
     def _signal(self, done: str, process: int, act: Callable[[int], bool]) -> bool:
         """End a session or what it runs, of which the audit log is told before. Raises

@@ -33,6 +33,7 @@ from leasehold.model.records.events import Image
 from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.pending_changes import OPERATIONS_MAX, Mark
+from leasehold.replica.pending_notifications import checked_notification
 from leasehold.replica.reads import Reads
 from leasehold.replica.replay_log import Asked, Step, Types
 from leasehold.replica.sequences.node_blocks import last_value
@@ -95,15 +96,17 @@ class ReplayableTransaction:
         sequence_values: DrawnSequenceValues,
         check_may_block: Callable[[], None] = lambda: None,
         privileges: PrivilegeCheck | None = None,
+        notifier: tuple[str, int] = ("", 0),
     ) -> None:
         """Begin. `sequence_values` is what it draws from sequences; `check_may_block` is called
         before it waits for some, and may raise WouldBlock; `privileges` checks those of the role
-        that each statement is run as, a new one if None."""
+        that each statement is run as, a new one if None. `notifier`: its node and session, as those
+        see them who are told something."""
         self.isolation = isolation
         self._plan_of = plan_of
         self._block = block
         self._reads = reads
-        self._writes = WriteSet(reads, isolation, sequence_values, reads.budget)
+        self._writes = WriteSet(reads, isolation, sequence_values, reads.budget, notifier)
         self._pending = self._writes.pending
         self.log = StatementLog(isolation, context, self._pending, reads.budget)
         self.sequence_values = sequence_values
@@ -257,6 +260,7 @@ class ReplayableTransaction:
         """Return the transaction's moment as the statement that begins sees it; in a replay it
         draws what it has drawn before (T2)."""
         self.log.position += 1
+        self._pending.notifications.begin_statement(self.log.position)
         context = self.context
         if plan.draws:
             context = reseed(context, context.seed + self.log.position.to_bytes(_PLACE_BYTES))
@@ -270,7 +274,25 @@ class ReplayableTransaction:
             lambda: self._tables(snapshot),
             lambda sequence: last_value(snapshot, sequence),
             self.access(snapshot),
+            self._tell,
         )
+
+    def notify(self, channel: str, payload: str) -> None:
+        """Run NOTIFY: what is told is committed with the rows. Raises InvalidArgument,
+        RequestTooLarge, OutOfMemory."""
+        self.log.position += 1
+        self._tell(channel, payload)
+
+    def _tell(self, channel: str, payload: str) -> None:
+        """Tell something, of the statement that runs."""
+        notification = checked_notification(channel, payload)
+        self._writes_as_role()
+        self._pending.notifications.add(self.log.position, notification)
+
+    def take_over_notifications(self, other: ReplayableTransaction) -> None:
+        """Begin with what was told in another run of this transaction, whose statements that wrote
+        run again, and tell anew."""
+        self._pending.notifications.take_over(other._pending.notifications)
 
     def _drawing(self, work: Callable[[], T]) -> T:
         """Run a statement that draws from sequences, again where it had to wait for numbers."""

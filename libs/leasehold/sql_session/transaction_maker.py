@@ -69,6 +69,7 @@ class TransactionMaker:
             ),
             check_may_block=running.check_may_block,
             privileges=state.privileges,
+            notifier=(node.name, state.process),
         )
 
     @property

@@ -134,7 +134,8 @@ class TransactionRunner:
     def end_batch(self) -> WouldBlock | None:
         """Commit, outside a block. Returns what has to be waited for first; else it has ended."""
         state = self._state
-        if state.is_idle and (self._current is not None or state.settings.have_begun):
+        has_begun = self._current is not None or state.settings.have_begun
+        if state.is_idle and (has_begun or state.listening.is_asked):
             self.check_cursors()
             waits = self.send()
             if waits is not None:
@@ -163,6 +164,7 @@ class TransactionRunner:
             return WouldBlock()
         if current is None or not current.has_written:
             return None
+        self._state.listening.prepare()
         if self._sent is None:
             replays_max = self._replays_max
             if not replays_max:
@@ -187,6 +189,7 @@ class TransactionRunner:
         try:
             # An update that was not made replayable is committed by now.
             if committed and isinstance(current, ReplayableTransaction):
+                state.listening.prepare()
                 outcome = self._commit(current)
         except BaseException:
             committed = False
@@ -199,6 +202,7 @@ class TransactionRunner:
             if current is not None:
                 current.close()
             state.locks.end_transaction()
+            state.listening.end_transaction(committed=committed)
             if outcome is not None and isinstance(current, ReplayableTransaction):
                 self._keep_current_values(current)
             self.forget_made()

@@ -350,6 +350,7 @@ class Batch:
             made.writes,
             decided.answer if made.answer is None else made.answer,
             request.principal if made.writes else "",
+            request.notifications,
         )
 
     # ------------------------------------------------------------ refusals
@@ -565,6 +566,7 @@ class Batch:
             catalog=writes,
             answer=answer,
             principal=request.principal if request else "",
+            notifications=request.notifications if request else None,
         )
         packed = self._codec.pack_commit(commit)
         # ⚠ Who wants an end to a job that is too large already, is heard.

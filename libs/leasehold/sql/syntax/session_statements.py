@@ -154,9 +154,27 @@ class CloseCursor:
 
 
 @dataclass(frozen=True, slots=True)
+class Listen:
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisten:
+    """UNLISTEN; `channel` None is *."""
+
+    channel: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    channel: str
+    payload: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NothingToDo:
     """What has no work here and is said by clients as a matter of course: VACUUM, ANALYZE,
-    CHECKPOINT, UNLISTEN."""
+    CHECKPOINT."""
 
     tag: str
 
@@ -234,6 +252,9 @@ Meaning: TypeAlias = (
     | DeclareCursor
     | Fetch
     | CloseCursor
+    | Listen
+    | Unlisten
+    | Notify
     | NothingToDo
     | CopyIn
     | CopyOut
