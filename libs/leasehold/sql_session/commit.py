@@ -248,7 +248,7 @@ def rerun_step(
         with running.prepared(asked.text, asked.types) as (snapshot, plan):
             if step.cursor is not None:
                 return Step(asked, shown=_redeclare(running, snapshot, plan, step, limits))
-            if plan.write is not None and not plan.explain:
+            if plan.runs_whole:
                 written = running.write(plan, snapshot, asked, limits)
                 return Step.wrote(asked, written, plan.tag)
             rows = running.read(plan, snapshot, asked.values, limits)

@@ -54,6 +54,11 @@ class TablesAs:
                 f" {transaction.isolation.spoken} is not supported: use READ COMMITTED"
             )
         plan = transaction.plan(query.text, ())
+        if plan.parts:
+            raise FeatureNotSupported(
+                "CREATE TABLE … AS must not contain data-modifying statements in WITH: INSERT into"
+                " the table by a statement of its own"
+            )
         if plan.parameters:
             raise UnknownParameter("there is no parameter $1")
         return plan

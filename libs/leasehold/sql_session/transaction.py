@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.sqlite.query import Limits, Rows
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
-from leasehold.adapters.sqlite.write import Writing, Written, own_rows
+from leasehold.adapters.sqlite.statement_run import StatementRun
+from leasehold.adapters.sqlite.write import RowWrite, Written, own_rows
 from leasehold.catalog.access import Access, check_owner, check_privilege
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
@@ -47,14 +48,16 @@ from leasehold.schema_change.plan.truncate import (
     truncate_notice,
     with_referring,
 )
+from leasehold.sql.binding.select_for_verify import ShownRow
 from leasehold.sql.functions.system.sequence import DRAWS
 from leasehold.sql.functions.system.session import AsksAs, caller_of, drawing, reseed
-from leasehold.sql.planning.plan import Prepared
+from leasehold.sql.planning.plan import Prepared, RowClaim
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.sql_session.constraint_check import Claim, ConstraintCheck
 from leasehold.sql_session.deferred_check import DeferredCheck, check_deferrable
 from leasehold.sql_session.privilege_check import PrivilegeCheck
+from leasehold.sql_session.row_claims import RowClaims
 from leasehold.sql_session.statement_log import StatementLog
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned_version import check_pinned
@@ -95,10 +98,11 @@ class ReplayableTransaction:
         sequence_values: DrawnSequenceValues,
         check_may_block: Callable[[], None] = lambda: None,
         privileges: PrivilegeCheck | None = None,
+        claims: RowClaims,
     ) -> None:
         """Begin. `sequence_values` is what it draws from sequences; `check_may_block` is called
         before it waits for some, and may raise WouldBlock; `privileges` checks those of the role
-        that each statement is run as, a new one if None."""
+        that each statement is run as, a new one if None; `claims` claims rows for it."""
         self.isolation = isolation
         self._plan_of = plan_of
         self._block = block
@@ -114,6 +118,7 @@ class ReplayableTransaction:
         )
         self._check_may_block = check_may_block
         self._privileges = privileges or PrivilegeCheck()
+        self._claims = claims
         self._asks_as: AsksAs | None = None
         """As whom all that it writes is written, once it has written."""
         self._wait_coherent = wait_coherent
@@ -337,65 +342,121 @@ class ReplayableTransaction:
             )
 
     def write(self, plan: Prepared, snapshot: Seen, asked: Asked, limits: Limits) -> Written:
-        """Run a statement that writes; what it writes is in the write set then. Raises
-        RequestTooLarge (54000), StaleVersion, what the statement raises."""
-        assert plan.write is not None
+        """Run a statement that writes, or of which a part does; what it writes is in the write set
+        then. Raises RequestTooLarge (54000), StaleVersion, what the statement raises."""
         self._check(plan, snapshot)
-        self._writes_as_role()
-        descriptor = plan.write.bound.descriptor
+        targets = plan.targets
+        if targets:
+            self._writes_as_role()
         self._wait()
-        with self._reads.within(snapshot):
-            pinned = self._reads.pin(descriptor.name)
-        if pinned.version != descriptor.version:
-            raise StaleVersion(
-                f"table {descriptor.name!r} was changed since this transaction has begun; run it"
-                " again",
-                table=descriptor.name,
-            )
-        computed, many = plan.write.computed, asked.many
-        given = asked.values
+        self._pin_targets(targets, snapshot)
+        computed = None if plan.write is None else plan.write.computed
         if computed is None:
-            self.log.rest_on(plan, many or (given,))
-        context = self._next_context(plan, snapshot)
-        connection, lsn, keys = snapshot.connection, self._lsn or 0, self._writes.hidden_keys
-        with own_rows(connection, self._own_of(plan), self._pending.emptied):
-
-            def found() -> Written:
-                writing = Writing(connection, plan, given, context, limits, keys, lsn)
-                return writing.run_each(many) if many else writing.run()
-
-            written = self._drawing(found) if plan.counts else found()
-            if self.isolation.verifies_reads:
-                for values in many or (given,):
-                    gather_places(self._writes, snapshot, plan, values, context, limits)
-                gather_sought(self._writes.seen.reads, descriptor, written.sought)
-        if len(self._pending.operations) + len(written.writes) > OPERATIONS_MAX:
+            self.log.rest_on(plan, asked.many or (asked.values,))
+        written = self._find_written(plan, snapshot, asked, limits)
+        groups = _by_table(plan, written)
+        count = sum(map(len, groups.values()))
+        if len(self._pending.operations) + count > OPERATIONS_MAX:
             raise RequestTooLarge(
                 f"a transaction writes at most {OPERATIONS_MAX} rows: COMMIT more often"
             )
-        claims = self._check_constraints(descriptor, written, snapshot)
-        mark = self._pending.mark() if len(written.writes) > 1 else None
+        claims = {
+            table_id: self._check_constraints(targets[table_id], writes, snapshot)
+            for table_id, writes in groups.items()
+        }
+        mark = self._pending.mark() if count > 1 else None
         try:
             with self._reads.within(snapshot):
-                apply(self._writes, descriptor, written.writes)
+                for each, part in zip(plan.plans, written.parts, strict=True):
+                    if each.write is not None:
+                        apply(self._writes, each.write.bound.descriptor, part.writes)
         except BaseException:
             if mark is not None:
                 self._pending.back_to(mark)
             raise
-        self._constraints.remember(descriptor, claims)
+        for table_id, claimed in claims.items():
+            self._constraints.remember(targets[table_id], claimed)
         if computed is not None and written.writes:
+            assert plan.write is not None
+            descriptor = plan.write.bound.descriptor
             self.log.compute_at_commit(descriptor, written, computed.values(asked.values))
         return written
 
+    def _pin_targets(self, targets: Mapping[int, Descriptor], snapshot: Seen) -> None:
+        """Pin the tables that a statement writes. Raises StaleVersion."""
+        for descriptor in targets.values():
+            with self._reads.within(snapshot):
+                pinned = self._reads.pin(descriptor.name)
+            if pinned.version != descriptor.version:
+                raise StaleVersion(
+                    f"table {descriptor.name!r} was changed since this transaction has begun; run"
+                    " it again",
+                    table=descriptor.name,
+                )
+
+    def _find_written(
+        self, plan: Prepared, snapshot: Seen, asked: Asked, limits: Limits
+    ) -> Written:
+        """Return what a statement would write. What it reads is in the read set then, where the
+        level verifies that."""
+        context = self._next_context(plan, snapshot)
+        verifies = self.isolation.verifies_reads
+
+        def look(part: Prepared, values: Sequence[Any], context: CommitContext) -> None:
+            if verifies:
+                gather_places(self._writes, snapshot, part, values, context, limits)
+
+        run = StatementRun(
+            snapshot.connection,
+            plan,
+            asked.values,
+            context,
+            limits,
+            self._writes.hidden_keys,
+            self._lsn or 0,
+            self._writes.seen.visit,
+            look,
+            self._claim,
+        )
+        with own_rows(snapshot.connection, self._own_of(plan), self._pending.emptied):
+
+            def found() -> Written:
+                return run.run(asked.many)
+
+            written = self._drawing(found) if plan.counts else found()
+        for each, part in zip(plan.plans, written.parts, strict=True) if verifies else ():
+            if each.write is not None:
+                target = each.write.bound.descriptor
+                gather_sought(self._writes.seen.reads, target, part.sought)
+        return written
+
+    def _claim(
+        self, claim: RowClaim, rows: Sequence[Sequence[ShownRow]], wanted: int
+    ) -> Sequence[bool]:
+        """Claim rows that a statement has found."""
+        return self._claims.claim(claim, rows, wanted, self._is_newest)
+
+    def _is_newest(self, rows: Sequence[ShownRow]) -> bool:
+        """Return whether rows are committed as they were shown, now that they are claimed."""
+        with self._coherently(self._reads.snapshot) as snapshot:
+            assert isinstance(snapshot, Seen), "on a store of this process"
+            for shown in rows:
+                if not shown.genids:
+                    continue
+                row = snapshot.now.get(shown.table, shown.key)
+                if row is None or any(row.genids.get(g) != v for g, v in shown.genids.items()):
+                    return False
+        return True
+
     def _check_constraints(
-        self, descriptor: Descriptor, written: Written, snapshot: Seen
+        self, descriptor: Descriptor, writes: Sequence[RowWrite], snapshot: Seen
     ) -> Sequence[Claim]:
         """Check what others than this statement alone have to be told before COMMIT (T3): in a
         block, and behind another statement. At a level of one moment, too, by what is newest; not
         where own writes are not seen, which is Comdb2's way, to the end."""
         if not (self._block or self.has_written) or not self.isolation.own_writes:
             return ()
-        return self._constraints.check(descriptor, written.writes, snapshot.now)
+        return self._constraints.check(descriptor, writes, snapshot.now)
 
     def check_may_run(self, text: str, types: Types) -> None:
         """Check that a statement may run, of which the rows come later. Raises
@@ -591,6 +652,17 @@ class ReplayableTransaction:
 
     def close(self) -> None:
         self._reads.close()
+
+
+def _by_table(plan: Prepared, written: Written) -> dict[int, Sequence[RowWrite]]:
+    """Return what a statement writes to each table, in the order of its parts."""
+    found: dict[int, Sequence[RowWrite]] = {}
+    for each, part in zip(plan.plans, written.parts, strict=True):
+        if each.write is not None:
+            table_id = each.write.bound.descriptor.table_id
+            before = found.get(table_id)
+            found[table_id] = part.writes if before is None else [*before, *part.writes]
+    return found
 
 
 def plan_types(types: Sequence[WireType | None]) -> Types:

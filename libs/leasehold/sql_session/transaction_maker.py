@@ -9,6 +9,7 @@ from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import NotCoherent
 from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from leasehold.sql.functions.system.session import CallerContext
+from leasehold.sql_session.row_claims import RowClaims
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import MS
 from leasehold.sql_session.transaction import ReplayableTransaction
@@ -69,6 +70,7 @@ class TransactionMaker:
             ),
             check_may_block=running.check_may_block,
             privileges=state.privileges,
+            claims=RowClaims(state.locks),
         )
 
     @property

@@ -102,6 +102,10 @@ class Sources:
         alias = source.alias or source.name
         cte = None if source.schema else scope.cte(source.name)
         relation = self._binder.new_relation()
+        if cte is not None and not cte.returns:
+            raise FeatureNotSupported(
+                f"WITH query {source.name!r} does not have a RETURNING clause", position=source.at
+            )
         if cte is not None:
             columns = _fields(relation, cte.columns)
             return _named(CteSource(relation, cte.number, len(columns)), source, alias, columns)

@@ -29,6 +29,7 @@ from leasehold.sql.binding.bound_tree import (
     SubSource,
     Value,
 )
+from leasehold.sql.binding.claims import BoundClaim, bind_claim, rows_of_claim
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import Sources
 from leasehold.sql.binding.needed_privileges import Needs
@@ -70,6 +71,9 @@ class Binder:
         self.sources = Sources(self)
         self.relations = 0
         self.ctes = Ctes(self)
+        self.claims: list[tuple[int, BoundClaim]] = []
+        """Queries whose rows are claimed, by their number among those of WITH, as far as they have
+        no place yet."""
 
     def new_relation(self) -> int:
         self.relations += 1
@@ -111,7 +115,18 @@ class Binder:
         """Constants of the result may still be open."""
         self.needs.depth += 1
         try:
-            return self._bind_open(query, parent)
+            visits = query.visits
+            if visits is None or not visits.claims:
+                return self._bind_open(query, parent)
+            bound = self.settle(self._bind_open(replace(query, visits=None), parent), query.at)
+            if self.views.within is not None:
+                raise FeatureNotSupported(
+                    f"{visits.words} with SKIP LOCKED or NOWAIT in a view is not supported",
+                    position=visits.at,
+                )
+            number = self.ctes.new_number()
+            self.claims.append((number, bind_claim(bound, visits, self.needs)))
+            return rows_of_claim(self.new_relation(), number, bound.columns)
         finally:
             self.needs.depth -= 1
 
