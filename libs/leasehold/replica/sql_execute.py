@@ -169,6 +169,7 @@ def _names(descriptor: Descriptor, arbiters: tuple[int, ...]) -> tuple[str, ...]
 def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) -> None:
     """Make operations of what a statement does to rows. Raises what the write set raises."""
     moving: list[tuple[Key, dict[str, Any]]] = []
+    table = writes.name_of(descriptor)
     for write in rows:
         key = tuple(
             from_storage(column.type, value)
@@ -191,14 +192,14 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
         }
         there = True
         if write.before is None:
-            writes.insert(descriptor.name, key, values, _names(descriptor, write.arbiters))
+            writes.insert(table, key, values, _names(descriptor, write.arbiters))
         elif write.after is None:
-            there = writes.delete(descriptor.name, key, found=found)
+            there = writes.delete(table, key, found=found)
         elif moves:
             moving.append((key, values))
         else:
-            there = writes.update(descriptor.name, key, values, found=found)
+            there = writes.update(table, key, values, found=found)
         assert there, "the statement has found it in the same snapshot"
     if moving:
-        there = writes.update_together(descriptor.name, moving)
+        there = writes.update_together(table, moving)
         assert there, "the statement has found them in the same snapshot"

@@ -142,6 +142,7 @@ def commit(
             outcome = sent.result() if sent else node.submit(request, COMMIT_TIMEOUT_S)
             sent = None
             if outcome.lsn:
+                transaction.final = running
                 return outcome
             if outcome.final:
                 raise outcome.make_error()
@@ -149,6 +150,7 @@ def commit(
             if left:
                 node.sessions.count_replay()
                 running = _rerun(transaction, running, fresh, limits, alone)
+                transaction.final = running
                 if not running.has_written:  # there is nothing to be done by now
                     _give_up(node, request)
                     return None

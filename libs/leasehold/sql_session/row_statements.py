@@ -61,7 +61,10 @@ class RowStatements:
         return CommandPortal(work)
 
     def _write(self, prepared: PreparedStatement, asked: Asked) -> Answer:
-        self._runner.transactions.maker.check_may_write()
+        plan = prepared.plan
+        targets = () if plan is None else plan.targets.values()
+        if not targets or not all(table.temporary for table in targets):
+            self._runner.transactions.maker.check_may_write()
         transaction = self._runner.transaction()
         transaction.show_activity(asked.text)
         step, written = self._written(transaction, asked, prepared)

@@ -57,7 +57,7 @@ class SchemaStatements:
         work: Callable[[], Answer]
         if meaning.explains:
             work = partial(self._explain, statement)
-        elif not self._runner.state.is_idle:
+        elif not self._runner.state.is_idle or self._is_temporary(meaning):
             asked = _asked(statement, meaning)
             work = partial(self._change_in_block, asked, meaning)
         elif self.several is not None:
@@ -65,6 +65,13 @@ class SchemaStatements:
         else:
             work = partial(self._change, statement, meaning)
         return CommandPortal(lambda: self._runner.run(statement, work, asked))
+
+    def _is_temporary(self, meaning: SchemaStatement) -> bool:
+        """Return whether it is about temporary tables, which are the session's alone."""
+        change = meaning.change
+        return not isinstance(change, Explain) and (
+            self._runner.transactions.concerns_temporary(change)
+        )
 
     def _explain(self, statement: SessionStatement) -> Answer:
         self._running.check_may_block()
@@ -131,9 +138,14 @@ class SchemaStatements:
         else:
             self._running.check_may_block()
         transactions = self._runner.transactions
-        transactions.maker.check_may_write()
+        temporary = self._is_temporary(meaning)
+        if not temporary:
+            transactions.maker.check_may_write()
         transaction = transactions.lasting_transaction()
-        if transaction.isolation.one_snapshot or not transaction.isolation.own_writes:
+        levels_differ = not temporary and (
+            transaction.isolation.one_snapshot or not transaction.isolation.own_writes
+        )
+        if levels_differ:
             raise FeatureNotSupported(
                 f"{what} inside a transaction block at isolation level"
                 f" {transaction.isolation.spoken} is not supported: use READ COMMITTED{instead}"

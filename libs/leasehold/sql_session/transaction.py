@@ -40,6 +40,7 @@ from leasehold.replica.sequences.node_blocks import last_value
 from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from leasehold.replica.sql_execute import apply, find_rows, gather_places, tables_read
 from leasehold.replica.sql_reads import Preparing, Seen, gather_sought, planned
+from leasehold.replica.temporary_tables import TemporaryTables
 from leasehold.replica.write_set import WriteSet
 from leasehold.schema_change.plan.answers import Told
 from leasehold.schema_change.plan.truncate import (
@@ -49,9 +50,12 @@ from leasehold.schema_change.plan.truncate import (
     with_referring,
 )
 from leasehold.sql.binding.select_for_verify import ShownRow
+from leasehold.sql.ddl.schema_statements import may_be_temporary, parse_statements
 from leasehold.sql.functions.system.sequence import DRAWS
 from leasehold.sql.functions.system.session import AsksAs, caller_of, drawing, reseed
 from leasehold.sql.planning.plan import Prepared, RowClaim
+from leasehold.sql.syntax.enum_names import EnumNames
+from leasehold.sql.syntax.statements import Change
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.sql_session.constraint_check import Claim, ConstraintCheck
@@ -99,15 +103,23 @@ class ReplayableTransaction:
         check_may_block: Callable[[], None] = lambda: None,
         privileges: PrivilegeCheck | None = None,
         claims: RowClaims,
+        temporary: TemporaryTables | None = None,
+        temporary_bytes_max: int = 0,
     ) -> None:
         """Begin. `sequence_values` is what it draws from sequences; `check_may_block` is called
         before it waits for some, and may raise WouldBlock; `privileges` checks those of the role
-        that each statement is run as, a new one if None; `claims` claims rows for it."""
+        that each statement is run as, a new one if None; `claims` claims rows for it.
+        `temporary` are the session's temporary tables, whose rows come to `temporary_bytes_max` at
+        most."""
         self.isolation = isolation
         self._plan_of = plan_of
         self._block = block
         self._reads = reads
-        self._writes = WriteSet(reads, isolation, sequence_values, reads.budget)
+        temporary = temporary or TemporaryTables(0)
+        self._writes = WriteSet(reads, isolation, sequence_values, reads.budget, temporary)
+        self._temporary_bytes_max = temporary_bytes_max
+        self.final: ReplayableTransaction = self
+        """The run of it that was committed."""
         self._pending = self._writes.pending
         self.log = StatementLog(isolation, context, self._pending, reads.budget)
         self.sequence_values = sequence_values
@@ -115,6 +127,7 @@ class ReplayableTransaction:
             self._pending,
             reads.budget,
             self._writes.seen.reads if isolation.verifies_reads else None,
+            temporary.claims,
         )
         self._check_may_block = check_may_block
         self._privileges = privileges or PrivilegeCheck()
@@ -296,7 +309,8 @@ class ReplayableTransaction:
         schema = self._pending.schema
         gone = {table.table_id for table in schema.dropped.values()}
         there = (t for t in snapshot.tables() if t.table_id not in gone)
-        return [*map(schema.without_drops, there), *schema.made.values()]
+        temporary = self._pending.temporary.made.values()
+        return [*map(schema.without_drops, there), *schema.made.values(), *temporary]
 
     def _check(self, plan: Prepared, snapshot: Seen) -> None:
         role_id = caller_of(self.context).role_id
@@ -325,8 +339,9 @@ class ReplayableTransaction:
         return self._pending.images(tables_read(plan) & own) if own else {}
 
     def _own_tables(self) -> frozenset[int]:
-        shows = self.has_written and self.isolation.own_writes
-        return self._pending.tables if shows else _NONE
+        if self.has_written and self.isolation.own_writes:
+            return self._pending.tables
+        return self._pending.temporary_ids if self._pending.temporary.script else _NONE
 
     # ------------------------------------------------------------ writing
 
@@ -346,11 +361,13 @@ class ReplayableTransaction:
         then. Raises RequestTooLarge (54000), StaleVersion, what the statement raises."""
         self._check(plan, snapshot)
         targets = plan.targets
-        if targets:
+        if not all(table.temporary for table in targets.values()):
             self._writes_as_role()
         self._wait()
         self._pin_targets(targets, snapshot)
         computed = None if plan.write is None else plan.write.computed
+        if any(table.temporary for table in targets.values()):
+            computed = None
         if computed is None:
             self.log.rest_on(plan, asked.many or (asked.values,))
         written = self._find_written(plan, snapshot, asked, limits)
@@ -370,6 +387,7 @@ class ReplayableTransaction:
                 for each, part in zip(plan.plans, written.parts, strict=True):
                     if each.write is not None:
                         apply(self._writes, each.write.bound.descriptor, part.writes)
+            self._check_temporary_bytes()
         except BaseException:
             if mark is not None:
                 self._pending.back_to(mark)
@@ -382,11 +400,20 @@ class ReplayableTransaction:
             self.log.compute_at_commit(descriptor, written, computed.values(asked.values))
         return written
 
+    def _check_temporary_bytes(self) -> None:
+        """Raise RequestTooLarge where temporary tables have become too large."""
+        held, bytes_max = self._pending.temporary_bytes, self._temporary_bytes_max
+        if bytes_max and held > bytes_max:
+            raise RequestTooLarge(
+                f"the session's temporary tables come to {held} bytes, more than {bytes_max}",
+                hint="SET leasehold.temp_tables_mb, up to 256; or DELETE rows that are done with.",
+            )
+
     def _pin_targets(self, targets: Mapping[int, Descriptor], snapshot: Seen) -> None:
         """Pin the tables that a statement writes. Raises StaleVersion."""
         for descriptor in targets.values():
             with self._reads.within(snapshot):
-                pinned = self._reads.pin(descriptor.name)
+                pinned = self._reads.pin(self._reads.name_of(descriptor))
             if pinned.version != descriptor.version:
                 raise StaleVersion(
                     f"table {descriptor.name!r} was changed since this transaction has begun; run"
@@ -454,7 +481,8 @@ class ReplayableTransaction:
         """Check what others than this statement alone have to be told before COMMIT (T3): in a
         block, and behind another statement. At a level of one moment, too, by what is newest; not
         where own writes are not seen, which is Comdb2's way, to the end."""
-        if not (self._block or self.has_written) or not self.isolation.own_writes:
+        told_later = not (self._block or self.has_written) or not self.isolation.own_writes
+        if told_later and not descriptor.temporary:
             return ()
         return self._constraints.check(descriptor, writes, snapshot.now)
 
@@ -487,7 +515,8 @@ class ReplayableTransaction:
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
             access = self.access(snapshot)
-            known = [*snapshot.tables(), *self._pending.schema.made.values()]
+            own = (*self._pending.schema.made.values(), *self._pending.temporary.made.values())
+            known = [*snapshot.tables(), *own]
         for table in tables:
             refuse_sequence(table)
         notices = []
@@ -496,18 +525,21 @@ class ReplayableTransaction:
             notices = [truncate_notice(table) for table in along]
             names = [table.name for table in along]
             tables += self._coherently(lambda: [self._reads.pin(name) for name in names])
-        refuse_referred(tables, known)
+        refuse_referred([table for table in tables if not table.temporary], known)
         role_id = caller_of(self.context).role_id
         for table in tables:
+            if table.temporary:
+                continue
             number, name = table.table_id, table.name
             check_privilege(access, role_id, "table", number, (), Privilege.TRUNCATE, name)
         self._pending.empty(tables)
         self.log.position += 1
-        own = {s for table in tables for s in list_own_sequences(table) if asked.restarts}
+        owned = {s for table in tables for s in list_own_sequences(table) if asked.restarts}
         # One that has gone by itself is its column's still.
-        restarted = [table for table in known if table.table_id in own and table.names]
+        restarted = [table for table in known if table.table_id in owned and table.names]
         for sequence in restarted:
-            check_owner(access, role_id, sequence.table_id, sequence.name)
+            if not sequence.temporary:
+                check_owner(access, role_id, sequence.table_id, sequence.name)
         self._pending.restart(restarted)
         if asked.restarts and not restarted:
             notices.append(NOTHING_TO_RESTART)
@@ -534,6 +566,10 @@ class ReplayableTransaction:
         """Run a schema change, which is committed with the rows; return what is told.
         `of_new_alone`: of tables that were there it changes nothing. Raises what
         `BlockSchema.with_change` and `PendingChanges.change` raise."""
+        if self._pending.temporary.script is not None or may_be_temporary(text):
+            told = self._change_temporary(text)
+            if told is not None:
+                return told
         self._writes_as_role()
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
@@ -554,6 +590,77 @@ class ReplayableTransaction:
             self._check_empty(lacking)
         self._pending.change(schema)
         return notices
+
+    def _change_temporary(self, text: str) -> list[Told] | None:
+        """Run a change of temporary tables, and return what is told; None: it is of others. Raises
+        what `TemporarySchema.with_changes` raises, and what rows that are there break."""
+        with self._coherently(self._reads.snapshot) as snapshot:
+            assert isinstance(snapshot, Seen), "on a store of this process"
+            access, now = self.access(snapshot), snapshot.now
+            enums = EnumNames(access.enums_by_name.get, lambda _: 0)
+            said = parse_statements(text, (zone_at(self.context).key,), enums)
+            schema = self._pending.temporary
+            concerned = [schema.concerns(each.statement) for each in said]
+            if not any(concerned):
+                return None
+            if not all(concerned):
+                raise FeatureNotSupported(
+                    "one statement on temporary tables and on others is not supported: say two"
+                )
+            schema, told = schema.with_changes(said, access, self.context)
+            before = {table.table_id: table for table in self._pending.temporary.made.values()}
+            mark = self._pending.mark()
+            self._pending.change_temporary(schema)
+            try:
+                for table in schema.made.values():
+                    if table is not before.get(table.table_id):
+                        self._check_temporary(table, now)
+            except BaseException:
+                self._pending.back_to(mark)
+                raise
+        return told
+
+    def _check_temporary(self, table: Descriptor, now: SqliteSnapshot) -> None:
+        """Check the rows of a temporary table that was changed against what it demands now. Raises
+        NotNullViolation, CheckViolation, DuplicateKey."""
+        images = self._pending.images((table.table_id,))[table.table_id][1]
+        writes = [
+            RowWrite(key, {}, image, None, frozenset())  # no INSERT, of which the key is told first
+            for key, image in images.items()
+            if image is not None
+        ]
+        for column in table.by_name.values():
+            demanded = column.refuses_null or column.element_id in table.primary_key
+            if demanded and any(w.after.get(column.element_id) is None for w in writes if w.after):
+                raise NotNullViolation(
+                    f'column "{column.name}" of relation "{table.name}" contains null values',
+                    table=table.name,
+                    column=column.name,
+                )
+        if writes:
+            self._constraints.remember(table, self._constraints.check(table, writes, now))
+
+    def concerns_temporary(self, change: Change) -> bool:
+        """Return whether a schema change is of temporary tables."""
+        return self._pending.temporary.concerns(change)
+
+    def drop_temporary(self) -> str:
+        """Drop all temporary tables, and return the statement that does so, "" for none."""
+        made = self._pending.temporary.made.values()
+        names = [quoted(table.name) for table in made if table.sequence is None]
+        if not names:
+            return ""
+        text = f"DROP TABLE {', '.join(names)} CASCADE"
+        self._change_temporary(text)
+        return text
+
+    def keep_temporary(self, temporary: TemporaryTables) -> None:
+        """Let the session have its temporary tables as this transaction leaves them."""
+        pending = self._pending
+        starts = self.sequence_values.next_of(pending.temporary.local_sequences)
+        if pending.temporary_changed or starts:
+            held = pending.temporary_bytes
+            temporary.keep(pending.temporary, pending.rows, held, starts, self.context)
 
     def _check_filled(self, table_id: int, element_id: int) -> None:
         """Check that each row, as this transaction sees it now, has a column that it sets NOT

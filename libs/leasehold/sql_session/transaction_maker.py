@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from leasehold.adapters.os.clock import fresh_seed, unix_us
+from leasehold.adapters.sqlite.statement_memory import MIB
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import NotCoherent
 from leasehold.replica.sequences.session_values import DrawnSequenceValues
@@ -71,6 +72,8 @@ class TransactionMaker:
             check_may_block=running.check_may_block,
             privileges=state.privileges,
             claims=RowClaims(state.locks),
+            temporary=state.temporary,
+            temporary_bytes_max=int(state.settings.values["leasehold.temp_tables_mb"]) * MIB,
         )
 
     @property

@@ -8,11 +8,14 @@ from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.schema_names import HIDDEN, PG_TEMP, PUBLIC
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidColumnReference,
+    Refused,
     SyntaxInvalid,
     UnknownColumn,
+    UnknownTable,
 )
 from leasehold.sql.binding.bound_tree import (
     OPEN,
@@ -79,13 +82,35 @@ class Binder:
         self.relations += 1
         return self.relations
 
-    def descriptor(self, name: str, at: int) -> Descriptor:
+    def descriptor(self, name: str, at: int, schema: str = "") -> Descriptor:
+        """Return the table that a name means: by the search path, where temporary ones come first,
+        or in the schema public or pg_temp. Raises UnknownTable."""
+        named = name in self.used
+        found = self._look_up(name, at)
+        if schema == PG_TEMP and not found.temporary:
+            raise UnknownTable(
+                f"relation {f'{schema}.{name}'!r} does not exist", position=at, table=name
+            )
+        if schema == PUBLIC and found.temporary:
+            if not named:
+                del self.used[name]
+            found = self._look_up(HIDDEN + name, at)
+        return found
+
+    def _look_up(self, name: str, at: int) -> Descriptor:
         found = self.used.get(name)
         if found is None:
             with refused_at(at):
                 found = self._lookup(name)
             self.used[name] = found
         return found
+
+    def is_temporary(self, name: str) -> bool:
+        """Return whether a name means a temporary table, whatever else has it."""
+        try:
+            return self._lookup(name).temporary
+        except Refused:
+            return False
 
     def find_enum(self, name: str) -> Enumeration | None:
         """Return the enum type of a name, None for none."""
