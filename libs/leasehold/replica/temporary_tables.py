@@ -15,7 +15,7 @@ from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import TEMPORARY_FROM, Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.budget import size_of
-from leasehold.model.errors import FeatureNotSupported
+from leasehold.model.errors import FeatureNotSupported, InvalidDefinition
 from leasehold.model.keys import Key
 from leasehold.replica.rows_seen import RowName
 from leasehold.replica.sequences.session_values import LocalSequence
@@ -23,6 +23,8 @@ from leasehold.schema_change.plan.answers import Told, read_all_told
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
 from leasehold.sql.syntax.statements import (
+    AddColumn,
+    AddForeignKey,
     AlterTable,
     Change,
     Comment,
@@ -30,6 +32,8 @@ from leasehold.sql.syntax.statements import (
     CreateTable,
     DropIndex,
     DropTable,
+    Explain,
+    ForeignKeyDefinition,
     ObjectKind,
     RenameIndex,
     SequenceStatement,
@@ -39,6 +43,9 @@ from leasehold.sql.syntax.statements import (
 _SESSION_BITS: Final = 16
 _SESSIONS_FROM: Final = 42
 """Ids of a session's tables say which: those of two sessions of a node are told apart."""
+MB_MAX: Final = 256
+BYTES_MAX: Final = MB_MAX << 20
+"""Of a session's temporary tables, by its setting."""
 ROW_BYTES: Final = 150
 """Of a row beside its values: about what holds them."""
 DROP: Final = "drop"
@@ -66,7 +73,7 @@ class TemporarySchema:
         """The tables, and the sequences of their columns, by name."""
         return {} if self.script is None else {t.name: t for t in self.script.made.values()}
 
-    def concerns(self, change: Change) -> bool:
+    def concerns(self, change: Change | Explain) -> bool:
         """Return whether a statement is about temporary tables, by the names that it says."""
         if isinstance(change, CreateTable):
             return change.temporary
@@ -84,6 +91,25 @@ class TemporarySchema:
                 return named.name in made
         return isinstance(change, SequenceStatement) and change.name in made
 
+    def refuse_reference(self, change: Change) -> None:
+        """Raise InvalidDefinition for a foreign key of a shared table that refers to a temporary
+        one."""
+        keys: list[ForeignKeyDefinition | None] = []
+        if isinstance(change, CreateTable):
+            keys += change.foreign_keys
+        for action in change.actions if isinstance(change, AlterTable) else ():
+            if isinstance(action, AddForeignKey):
+                keys.append(action.key)
+            elif isinstance(action, AddColumn):
+                keys.append(action.column.references)
+        made = self.made
+        for key in keys:
+            if key is not None and key.table in made:
+                raise InvalidDefinition(
+                    "constraints on permanent tables may reference only permanent tables",
+                    position=key.position,
+                )
+
     def with_changes(
         self, said: Sequence[Said], access: Access, context: CommitContext
     ) -> tuple[TemporarySchema, list[Told]]:
@@ -93,7 +119,7 @@ class TemporarySchema:
         at_commit = dict(self.at_commit)
         notices: list[Told] = []
         for statement, sql in said:
-            assert not isinstance(statement, Truncate), "that is a write"
+            assert not isinstance(statement, Truncate | Explain), "neither is a change of one"
             answer = script.take(statement, sql, b"", context, lambda _: -1)
             notices += read_all_told(answer)
             if isinstance(statement, CreateTable) and "table" in answer and statement.on_commit:

@@ -70,8 +70,14 @@ class SchemaStatements:
         """Return whether it is about temporary tables, which are the session's alone."""
         change = meaning.change
         return not isinstance(change, Explain) and (
-            self._runner.transactions.concerns_temporary(change)
+            self._runner.transactions.temporary.concerns(change)
         )
+
+    def _check_references(self, meaning: SchemaStatement) -> None:
+        """Check that no shared table comes to refer to a temporary one. Raises
+        InvalidDefinition."""
+        if not isinstance(meaning.change, Explain):
+            self._runner.transactions.temporary.refuse_reference(meaning.change)
 
     def _explain(self, statement: SessionStatement) -> Answer:
         self._running.check_may_block()
@@ -110,6 +116,7 @@ class SchemaStatements:
         """Submit a change, and wait for its jobs if the session is set to. `changes`:
         all that its text holds, where that is more than its own."""
         self._running.check_may_block()
+        self._check_references(meaning)
         node, stopped = self._node, self._running.stopped
         # ⚠ What stands before it in the same text comes before it: it is a request of its own.
         self._runner.transactions.end_batch()
@@ -140,7 +147,8 @@ class SchemaStatements:
         transactions = self._runner.transactions
         temporary = self._is_temporary(meaning)
         if not temporary:
-            transactions.maker.check_may_write()
+            self._check_references(meaning)
+        transactions.maker.check_may_write()
         transaction = transactions.lasting_transaction()
         levels_differ = not temporary and (
             transaction.isolation.one_snapshot or not transaction.isolation.own_writes

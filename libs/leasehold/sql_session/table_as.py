@@ -47,8 +47,7 @@ class TablesAs:
     def _plan(self, query: SessionStatement, *, temporary: bool) -> Plan:
         runner = self._runner
         runner.running.check_may_block()
-        if not temporary:
-            runner.transactions.maker.check_may_write()
+        runner.transactions.maker.check_may_write()
         transaction = runner.transactions.lasting_transaction()
         isolation = transaction.isolation
         if not temporary and (isolation.one_snapshot or not isolation.own_writes):

@@ -40,7 +40,7 @@ from leasehold.replica.sequences.node_blocks import last_value
 from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from leasehold.replica.sql_execute import apply, find_rows, gather_places, tables_read
 from leasehold.replica.sql_reads import Preparing, Seen, gather_sought, planned
-from leasehold.replica.temporary_tables import TemporaryTables
+from leasehold.replica.temporary_tables import TemporarySchema, TemporaryTables
 from leasehold.replica.write_set import WriteSet
 from leasehold.schema_change.plan.answers import Told
 from leasehold.schema_change.plan.truncate import (
@@ -55,7 +55,6 @@ from leasehold.sql.functions.system.sequence import DRAWS
 from leasehold.sql.functions.system.session import AsksAs, caller_of, drawing, reseed
 from leasehold.sql.planning.plan import Prepared, RowClaim
 from leasehold.sql.syntax.enum_names import EnumNames
-from leasehold.sql.syntax.statements import Change
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.sql_session.constraint_check import Claim, ConstraintCheck
@@ -640,9 +639,10 @@ class ReplayableTransaction:
         if writes:
             self._constraints.remember(table, self._constraints.check(table, writes, now))
 
-    def concerns_temporary(self, change: Change) -> bool:
-        """Return whether a schema change is of temporary tables."""
-        return self._pending.temporary.concerns(change)
+    @property
+    def temporary(self) -> TemporarySchema:
+        """The session's temporary tables, as it has them now."""
+        return self._pending.temporary
 
     def drop_temporary(self) -> str:
         """Drop all temporary tables, and return the statement that does so, "" for none."""

@@ -11,8 +11,8 @@ from leasehold.model.errors import LeaseholdError, UnknownTable
 from leasehold.model.records.requests import Outcome
 from leasehold.pgwire.session import Recounted, WouldBlock
 from leasehold.replica.replay_log import Asked, Step
+from leasehold.replica.temporary_tables import TemporarySchema
 from leasehold.sql.planning.plan import Write
-from leasehold.sql.syntax.statements import Change
 from leasehold.sql_session.commit import Sent, Strategy, commit, first_request, send
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.sql_session.schema_changes import job_warnings
@@ -119,12 +119,13 @@ class TransactionRunner:
         self.make_lasting(transaction)
         return transaction
 
-    def concerns_temporary(self, change: Change) -> bool:
-        """Return whether a schema change is of the session's temporary tables."""
+    @property
+    def temporary(self) -> TemporarySchema:
+        """The session's temporary tables, as its next statement sees them."""
         current = self._current
         if isinstance(current, ReplayableTransaction):
-            return current.concerns_temporary(change)
-        return self._state.temporary.schema.concerns(change)
+            return current.temporary
+        return self._state.temporary.schema
 
     def discard_temporary(self) -> None:
         """Drop the session's temporary tables; within a block, unless that is rolled back."""

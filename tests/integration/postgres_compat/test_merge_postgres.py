@@ -94,7 +94,6 @@ STORIES: Final = {
         merge into stock using stock on true when matched then delete
         merge into stock s using nowhere c on s.id = c.id when matched then delete
         merge into nowhere s using come c on s.id = c.id when matched then delete
-        merge into stock s using come c on s.id when matched then delete
         merge into stock s using come c on s.id = c.id when matched then insert values (1)
         merge into stock s using come c on s.id = c.id
         with m as (merge into stock s using come c on s.id = c.id when matched then delete) select 1

@@ -150,10 +150,10 @@ STORIES: Final = {
     "values come from sequences and defaults": """
         create table log (id serial primary key, word text, at int default 3)
         with a as (insert into log (word) values ('x'), ('y') returning id, at) insert into log
-          (word, at) select 'z' || id, at + 1 from a returning id, word, at
+          (word, at) select 'z', at + 1 from a returning id < 5, word, at
         with a as (insert into log (word) values ('q') returning id) select id, currval('log_id_seq')
           from a
-        select * from log order by id
+        select at, count(*) from log group by at order by at
     """,
     "names of columns": """
         with d (key, value) as (delete from item where id = 1 returning id, n) select key, value,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.binding.bound_tree import (
@@ -30,7 +30,6 @@ from leasehold.sql.binding.writes import WriteBinder
 from leasehold.sql.syntax import tree
 
 Whole: TypeAlias = BoundQuery | BoundWrite | BoundClaim
-WholeT = TypeVar("WholeT", BoundQuery, BoundWrite, BoundClaim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +84,8 @@ def _writes_in(ctes: tree.With | None) -> bool:
 
 
 def _distribute(
-    binder: Binder, named: Sequence[BoundCte | BoundPart], main: WholeT
-) -> tuple[tuple[BoundPart, ...], WholeT]:
+    binder: Binder, named: Sequence[BoundCte | BoundPart], main: BoundQuery | BoundWrite
+) -> tuple[tuple[BoundPart, ...], BoundQuery | BoundWrite]:
     """Say of each query of WITH to which part it belongs: to the only one that names it, or to none
     and is a part itself. One that nobody names is not run."""
     if not named:
@@ -124,7 +123,9 @@ def _distribute(
         whole = each.whole if isinstance(each, BoundPart) else _query_of(binder, each)
         parts.append(BoundPart(each.number, _with_ctes(whole, inside.get(place, ()))))
     _refuse_outside(parts)
-    return tuple(parts), _with_ctes(main, inside.get(last, ()))
+    found = _with_ctes(main, inside.get(last, ()))
+    assert not isinstance(found, BoundClaim), "that stands in another one"
+    return tuple(parts), found
 
 
 def _queries_of(whole: Whole) -> Iterator[tuple[int, Any]]:
@@ -170,9 +171,9 @@ def _query_of(binder: Binder, cte: BoundCte) -> BoundQuery:
     return BoundQuery(columns, BoundSelect(fields, source), ctes=(cte,))
 
 
-def _with_ctes(whole: WholeT, ctes: Sequence[BoundCte]) -> WholeT:
+def _with_ctes(whole: Whole, ctes: Sequence[BoundCte]) -> Whole:
     if isinstance(whole, BoundQuery):
         return replace(whole, ctes=(*ctes, *whole.ctes))
-    if isinstance(whole, BoundClaim):
-        return replace(whole, query=replace(whole.query, ctes=(*ctes, *whole.query.ctes)))
-    return replace(whole, find=replace(whole.find, ctes=(*ctes, *whole.find.ctes)))
+    if isinstance(whole, BoundWrite):
+        return replace(whole, find=replace(whole.find, ctes=(*ctes, *whole.find.ctes)))
+    return replace(whole, query=replace(whole.query, ctes=(*ctes, *whole.query.ctes)))

@@ -197,7 +197,9 @@ class Writes:
         self._expressions.check("MergeStmt", body, _MERGE)
         ctes = self._ctes(body, top=top)
         if ctes is not None and ctes.recursive:
-            refuse(Sentence("with", "WITH RECURSIVE is not supported for MERGE statement"), ctes.at)
+            raise SyntaxInvalid(
+                "WITH RECURSIVE is not supported for MERGE statement", position=ctes.at
+            )
         table = self._queries.table(body["relation"])
         source = self._queries.sources([body["sourceRelation"]])
         condition = self._expressions.expression(body["joinCondition"])
