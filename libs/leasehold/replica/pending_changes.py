@@ -404,7 +404,7 @@ class PendingChanges:
 
     @property
     def committed_sequences(self) -> Mapping[int, LocalSequence]:
-        """Those of them that its commit tells of."""
+        """Return those of them that its commit tells of."""
         script = self.schema.script
         if script is None:
             return self._restarted

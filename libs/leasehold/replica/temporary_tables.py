@@ -179,7 +179,7 @@ class TemporaryTables:
 
     def __init__(self, session: int) -> None:
         """Begin with none, for the session of that number."""
-        self._session = abs(session)
+        self._session = 2 * abs(session) + (session < 0)  # those that embed a node count down
         self.drop_all()
 
     @property

@@ -79,7 +79,7 @@ class Worker(SqlClient):
 @pytest.mark.parametrize("way", ["work_in_blocks", "work_in_statements"])
 def test_many_workers_on_several_nodes_do_each_item_once(database: DevDatabase, way: str) -> None:
     """Each item once, whatever happens, and few transactions that have to be run again."""
-    workers = [Worker(database, f"r{n % 3 + 1}", 20 + n) for n in range(WORKERS)]
+    workers = [Worker(database, f"r{n % 2 + 1}", 20 + n) for n in range(WORKERS)]
     first = workers[0]
     try:
         first.ask("delete from done")

@@ -1,6 +1,6 @@
-"""FOR UPDATE SKIP LOCKED and NOWAIT: a query whose rows are claimed, so that other sessions pass
-over them. It is a part of its statement, run once before the rest of it: which rows it gives is
-found row by row, by whether they can be claimed, so it has no limit of its own in SQLite's text."""
+"""Queries whose rows are claimed (FOR UPDATE SKIP LOCKED, NOWAIT), so that other sessions pass over
+them. One is a part of its statement, run once before the rest of it: which rows it gives is found
+row by row, by whether they can be claimed, so it has no limit of its own in SQLite's text."""
 
 from __future__ import annotations
 
