@@ -91,7 +91,7 @@ class RowStatements:
                 plan,
                 lambda: transaction.write(plan, snapshot, asked, running.limits),
             )
-        step = Step.wrote(asked, written, plan.tag)
+        step = Step.wrote(asked, written, plan.tag, returns=plan.columns is not None)
         transaction.log.add(step)
         return step, written
 

@@ -96,7 +96,7 @@ class StatementLog:
         if len(self.steps) != 1:
             return None
         (step,) = self.steps
-        told_more = step.rows or step.seen or step.sqlstate
+        told_more = step.returns or step.seen or step.sqlstate
         return None if told_more or not step.tag or step.asked is None or step.asked.many else step
 
     def add_query(
