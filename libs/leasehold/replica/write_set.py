@@ -8,8 +8,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.adapters.os.clock import new_request_id
-from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.descriptor import TEMPORARY_FROM, Descriptor
 from leasehold.catalog.job import Job
+from leasehold.catalog.schema_names import HIDDEN
 from leasehold.model.budget import UNBOUNDED_BYTES, Budget
 from leasehold.model.errors import MalformedRequest, Uncommittable
 from leasehold.model.ids import hidden_keys
@@ -31,6 +32,7 @@ from leasehold.replica.row_values import decided, image_of, inserted_row, named,
 from leasehold.replica.rows_seen import RowName, RowsSeen
 from leasehold.replica.schema_in_transaction import BlockSchema
 from leasehold.replica.sequences.session_values import DrawnSequenceValues
+from leasehold.replica.temporary_tables import TemporaryTables
 from leasehold.rows.index_entries import entry_of
 from leasehold.transaction.binding import binding
 from leasehold.transaction.duplicate_key import primary_key_exists
@@ -71,10 +73,11 @@ class WriteSet:
         sequence_values: DrawnSequenceValues | None = None,
         budget: Budget | None = None,
         notifier: tuple[str, int] = ("", 0),
+        temporary: TemporaryTables | None = None,
     ) -> None:
         """Begin. `sequence_values` is what its statements draw from sequences; None: nothing.
         `budget` holds what it keeps. `notifier`: the node and the session that tell what it tells
-        those who listen."""
+        those who listen. `temporary` are the session's temporary tables."""
         self._reads = reads
         self.sequence_values = sequence_values
         self.statements = count(1)
@@ -82,7 +85,7 @@ class WriteSet:
         self.isolation = isolation
         budget = budget or Budget(UNBOUNDED_BYTES)
         self.seen = RowsSeen(budget)
-        self.pending = PendingChanges(reads, budget)
+        self.pending = PendingChanges(reads, budget, temporary)
         self.notifier = notifier
 
     @property
@@ -179,13 +182,18 @@ class WriteSet:
             yield found[key][1]
 
     def _shows_own(self, name: RowName) -> bool:
-        return self.isolation.own_writes and name in self.pending.rows
+        shows = self.isolation.own_writes or name[0] >= TEMPORARY_FROM
+        return shows and name in self.pending.rows
 
     def _own_rows(self, descriptor: Descriptor) -> dict[Key, dict[str, Any] | None]:
         """Return what reads of a table have to show on top."""
         return self.pending.rows_of(descriptor) if self.isolation.own_writes else {}
 
     # ------------------------------------------------------------ writing
+
+    def name_of(self, table: Descriptor) -> str:
+        """Return the name by which `insert` and its like find a table, whatever hides it."""
+        return self._reads.name_of(table)
 
     @cached_property
     def hidden_keys(self) -> Iterator[str]:
@@ -333,7 +341,7 @@ class WriteSet:
         settings = (
             ()
             if self.sequence_values is None
-            else self.sequence_values.settings(pending.local_sequences)
+            else self.sequence_values.settings(pending.committed_sequences)
         )
         return ChangeRequest(
             request_id,
@@ -389,8 +397,8 @@ class WriteSet:
         deleted."""
         if name in self.pending.rows and self.pending.rows[name] is None:
             raise Uncommittable(
-                f"row {name[1]!r} of table {table!r} was deleted by this very transaction, which"
-                " does not see its own writes: this can never be committed",
+                f"row {name[1]!r} of table {table.strip(HIDDEN)!r} was deleted by this very"
+                " transaction, which does not see its own writes: this can never be committed",
                 table=table,
                 key=list(name[1]),
             )
@@ -400,7 +408,7 @@ class WriteSet:
     ) -> tuple[Descriptor, Key, Row | None]:
         descriptor = self._reads.pin(table)
         stored = key_in(descriptor, key)
-        if self.isolation.verifies_reads:
+        if self.isolation.verifies_reads and not descriptor.temporary:
             self.seen.reads.key(descriptor, stored)
         if descriptor.provisional or descriptor.table_id in self.pending.emptied:
             return descriptor, stored, None

@@ -387,6 +387,8 @@ class SqlSession:
     def _discard(self, said: Discard) -> Answer:
         if said.what == "sequences":
             self._state.sequence_values.discard()
+        if said.what == "temp":
+            self._transactions.discard_temporary()
         if said.what != "all":
             return Answer(f"DISCARD {said.what.upper()}")
         if not self._state.is_idle:
@@ -396,6 +398,7 @@ class SqlSession:
         self._settings.reset(Reset(None))
         self._settings.reset(Reset(AUTHORIZATION))
         self._state.sequence_values.discard()
+        self._transactions.discard_temporary()
         self._state.locks.give_all()
         self._state.listening.unlisten(None)
         return Answer("DISCARD ALL")

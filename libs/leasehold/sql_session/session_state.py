@@ -9,6 +9,7 @@ from leasehold.adapters.os.clock import unix_us
 from leasehold.replica.advisory_locks import Waits
 from leasehold.replica.sequences.session_values import SessionSequenceValues
 from leasehold.replica.serving_node import SqlNode
+from leasehold.replica.temporary_tables import TemporaryTables
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.advisory_locks import SessionLocks
 from leasehold.sql_session.cursors import SqlCursors
@@ -69,6 +70,7 @@ class SessionState:
         self.privileges = PrivilegeCheck()
         self.trace = SessionTrace(node.spans, self.process, node.database, node.name)
         self.sequence_values = SessionSequenceValues()
+        self.temporary = TemporaryTables(self.process)
         self.has_several = False
         """The statements of one text run now, which are one transaction."""
         self.plan_of = partial(plans.get, making=self.running.planning)

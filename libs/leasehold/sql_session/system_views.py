@@ -24,7 +24,7 @@ from leasehold.model.errors import (
 from leasehold.model.ids import format_request_id
 from leasehold.model.records.requests import ChangeRequest, JobControl, LockFence
 from leasehold.pgwire.wire_errors import Canceled
-from leasehold.replica.advisory_locks import LockName, process_of
+from leasehold.replica.advisory_locks import ROWS, LockName, process_of
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.job.control import refuse_unaskable
 from leasehold.sql.system_catalog import oids
@@ -181,8 +181,21 @@ class NodeTelling:
                 }
 
     def _advisory(self, use: LockUse) -> Row:
-        """Return an advisory lock as a row. A process's number says something on its own node."""
+        """Return an advisory lock as a row, or a row that was claimed (`objid` is a digest of its
+        key). A process's number says something on its own node."""
         process = process_of(use.owner)
+        if use.space == ROWS:
+            return {
+                "locktype": "tuple",
+                "database": oids.DATABASE,
+                "relation": oids.table_oid(use.high),
+                "objid": use.low,
+                "virtualtransaction": f"{use.agent}/{process}",
+                "pid": process if self._node.advisory_locks.is_own(use) else None,
+                "mode": "ExclusiveLock" if use.exclusive else "RowShareLock",
+                "granted": int(use.granted),
+                "fastpath": 0,
+            }
         return {
             "locktype": "advisory",
             "database": oids.DATABASE,

@@ -222,7 +222,8 @@ class CopyOut:
 @dataclass(frozen=True, slots=True)
 class CreateTableAs:
     """CREATE TABLE … AS of a query, whose text begins behind `begin` characters of the statement's
-    own. `with_rows` False: WITH NO DATA."""
+    own. `with_rows` False: WITH NO DATA. `temporary`: it is the session's own, and `on_commit` says
+    in SQL what becomes of it then, "" = nothing."""
 
     name: str
     columns: tuple[str, ...]
@@ -230,6 +231,8 @@ class CreateTableAs:
     begin: int
     if_not_exists: bool = False
     with_rows: bool = True
+    temporary: bool = False
+    on_commit: str = ""
 
 
 Meaning: TypeAlias = (
