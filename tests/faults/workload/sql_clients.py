@@ -13,7 +13,15 @@ from typing import Any, ClassVar, Final
 from tests.faults.workload.history import Op, Told
 from tests.faults.workload.recorder import Recorder
 from tests.faults.workload.sql_sessions import DRIVERS, Session, SqlFailure
-from tests.faults.workload.tables import ACCOUNTS, LISTS_EACH, OWN, REGISTERS, Tables, items_of, list_of
+from tests.faults.workload.tables import (
+    ACCOUNTS,
+    LISTS_EACH,
+    OWN,
+    REGISTERS,
+    Tables,
+    items_of,
+    list_of,
+)
 
 PACE_S: Final = 0.12
 """Between two operations of a client: what is tested needs operations at any moment, and two
