@@ -5,6 +5,7 @@ it saw; in the end, what its tables hold."""
 from __future__ import annotations
 
 import logging
+import os
 import random
 import sys
 import threading
@@ -73,6 +74,9 @@ class Work:
         except (NotCoherent, UnknownTable) as error:
             self._recorder.end(op, Told.NO, error.sqlstate)
             return READ_S
+        except LeaseholdError as error:
+            LOG.error("the replica is stopped: %s (%s)", error.message, error.sqlstate)
+            os._exit(1)  # whoever runs the service starts it again
         self._recorder.end(op, Told.YES, n=row and row["n"])
         return READ_S
 

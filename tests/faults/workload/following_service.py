@@ -25,6 +25,7 @@ USE_EVERY_S: Final = 0.01
 SAY_EVERY_NS: Final = 50_000_000
 """The same version is written down so seldom: each line costs the machine more than the use."""
 POLL_S: Final = 0.05
+LOG: Final = logging.getLogger("faults.following")
 
 
 class Uses(threading.Thread):
@@ -132,8 +133,12 @@ def main() -> None:
                 following, number = Following(agent, orders, name), orders.number
             if following is None:
                 pause.wait(LOOK_AGAIN_S)
-            else:
+                continue
+            try:
                 following.go_on()
+            except LeaseholdError as error:
+                LOG.warning("no news: %s (%s)", error.message, error.sqlstate)
+                pause.wait(LOOK_AGAIN_S)
 
 
 if __name__ == "__main__":
