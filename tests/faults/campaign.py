@@ -16,7 +16,7 @@ from typing import Final
 from tests.faults.cluster import COMPILER, find_compiler, started
 from tests.faults.mutations import mutated
 from tests.faults.parts import Parts
-from tests.faults.recovery import Recovery
+from tests.faults.recovery import Recovery, lateness
 from tests.faults.round import Report, Rounds
 from tests.faults.schedule import Schedule, draw, smaller
 
@@ -57,6 +57,7 @@ class Campaign:
         self.recovery = Recovery()
         self.kinds: Counter[str] = Counter()
         self.failed: list[Report] = []
+        self.late: list[str] = []
         self.faults = 0
         self.rounds = 0
 
@@ -93,7 +94,10 @@ class Campaign:
         self.faults += len(schedule.events)
         self.kinds.update(event.kind for event in schedule.events)
         if report.waits is not None and not report.wrong:
-            self.recovery.add([event.kind for event in schedule.events], report.waits)
+            kinds = [event.kind for event in schedule.events]
+            self.recovery.add(kinds, report.waits)
+            words = lateness(kinds, report.waits)
+            self.late += [f"seed {schedule.seed}: {words}"] if words else []
         self._say(_line(report))
         if report.wrong:
             self.failed.append(report)
@@ -144,7 +148,9 @@ class Campaign:
     def _tell(self) -> None:
         drawn = ", ".join(f"{kind} {count}" for kind, count in sorted(self.kinds.items()))
         self._say(f"{self.faults} faults in {self.rounds} rounds: {drawn}")
-        self._say(f"{len(self.failed)} rounds failed")
+        self._say(f"{len(self.failed)} rounds failed, {len(self.late)} took longer than promised")
+        for words in self.late:
+            self._say(f"late: {words}")
         figures = self._wishes.figures
         if figures is not None:
             if figures.exists():

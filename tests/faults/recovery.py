@@ -45,6 +45,20 @@ def waits_of(ops: Sequence[Op], begun_ns: int, mended_ns: int, coherent_ns: int)
     )
 
 
+def lateness(kinds: Sequence[str], waits: Waits) -> str:
+    """Return what a round with one fault took longer for than is promised; "" when nothing, or
+    nothing is promised."""
+    if len(kinds) != 1:
+        return ""
+    kind = KINDS[kinds[0]]
+    late = []
+    if kind.writer_ms is not None and waits.writer_ms > kind.writer_ms:
+        late.append(f"a writer waited {waits.writer_ms} ms, {kind.writer_ms} are promised")
+    if kind.reader_ms is not None and waits.reader_ms > kind.reader_ms:
+        late.append(f"a reader waited {waits.reader_ms} ms, {kind.reader_ms} are promised")
+    return "; ".join(late)
+
+
 class Recovery:
     """The table: rounds with one fault alone by its kind, all others together."""
 

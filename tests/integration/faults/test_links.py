@@ -1,5 +1,5 @@
-"""Goal: a link that is cut holds what is sent and delivers it when it is mended, one way or both; one
-that refuses, or is reset, loses its connections; one that is late is late in order.
+"""Goal: a link that is cut holds what is sent and delivers it when it is mended, one way or both;
+one that refuses, or is reset, loses its connections; one that is late is late in order.
 
 Method: a server that sends back what it gets, behind a link.
 """

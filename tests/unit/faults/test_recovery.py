@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.recovery import MS, Recovery, Waits, longest_gap_ms
+from tests.faults.recovery import MS, Recovery, Waits, lateness, longest_gap_ms
 from tests.faults.workload.history import Op, Told
 
 
@@ -34,3 +34,11 @@ def test_the_table_has_middle_and_worst_and_adds_up_over_runs() -> None:
     table = "\n".join(second.lines())
     assert "| kill | 3 | 3 / 9 (" in table
     assert "| two or more | 1 | 7 / 7 (–)" in table
+
+
+def test_only_a_fault_alone_is_late_and_only_beyond_its_promise() -> None:
+    slow = Waits(60_000, 10, 10)
+    assert "a writer waited 60000 ms" in lateness(["kill"], slow)
+    assert lateness(["kill", "cut"], slow) == ""
+    assert lateness(["broker_kill"], slow) == "", "nothing is promised while there is no broker"
+    assert lateness(["kill"], Waits(100, 100, 60_000)) == ""
