@@ -21,6 +21,7 @@ from infra.processes import ProcessFailure
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.topics import Topics
 from tests.faults.cluster import FaultCluster
+from tests.faults.links import Links
 from tests.faults.parts import KAFKA, REDIS
 from tests.faults.schedule import Event
 
@@ -81,7 +82,7 @@ class Injection:
         }
 
     @property
-    def _links(self):  # type: ignore[no-untyped-def]
+    def _links(self) -> Links:
         return self._cluster.links
 
     def prepare(self, event: Event) -> None:

@@ -205,7 +205,9 @@ class _Round:
         seed, values = self._schedule.seed, Values(1)
         given = (recorder, self._tables, ports)
 
-        def sql(kind: Callable[..., SqlClient], name: str, place: int, driver: str, **more: Any):  # type: ignore[no-untyped-def]
+        def sql(
+            kind: Callable[..., SqlClient], name: str, place: int, driver: str, **more: Any
+        ) -> SqlClient:
             return kind(name, *given, place, driver, seed, values, **more)
 
         made: list[SqlClient | RequestClient] = [
@@ -233,7 +235,7 @@ class _Round:
         steps: list[tuple[int, bool, Event]] = []
         for event in self._schedule.events:
             steps += [(event.at_ms, True, event), (event.end_ms, False, event)]
-        steps.sort(key=lambda step: (step[0], step[1]))
+        steps.sort(key=lambda step: step[0])  # stable: what lasts no time begins before it ends
         begun_s, first_ns = time.monotonic(), 0
         for at_ms, begins, event in steps:
             self._pause.wait(max(0.0, begun_s + at_ms / 1e3 - time.monotonic()))
