@@ -22,7 +22,7 @@ MODELS := $(wildcard tests/models tests/schema_change)
 SECURED := $(wildcard $(addprefix tests/integration/,cluster faults infra/test_infra.py kafka redis services spark))
 MATRIX := $(wildcard tests/matrix)
 ISOLATION := $(wildcard tests/isolation)
-NO_SUITES := tests/bench tests/chaos tests/faults tests/support tests/__pycache__
+NO_SUITES := tests/bench tests/faults tests/support tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
 UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(ISOLATION) $(NO_SUITES),$(FOLDERS))
 # The matrix first: it copies its process for each case, which costs more the more this one holds.
@@ -42,7 +42,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools fault-tools faults check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
+.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools faults check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,7 +58,7 @@ demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about
 
 # Compiling takes one processor for a minute or two, and only integration needs what comes of it.
 test: tools ## everything: lint, types, models, isolation, unit, simulation, matrix, integration; stops at the first failure
-	@$(MAKE) -j2 fault-tools checked-in-process
+	@$(MAKE) -j2 setup checked-in-process
 	@$(MAKE) integration
 
 checked-in-process: # what starts no service, one after the other
@@ -85,11 +85,8 @@ test-all: ## everything, what is marked long (more faults, pgbench), and integra
 feed-tools: setup ## fetch a schema registry and Kafka Connect, for the long tests of feeds
 	@infra/feed_tools.sh
 
-fault-tools: setup ## fetch toxiproxy by Go, for tests that cut and delay links
-	@infra/fault_tools.sh
-
 N ?= 20
-faults: fault-tools ## about N faults on real parts, each round judged (N=200 SEED=7; ARGS="--schedule FILE", --shrink)
+faults: setup ## about N faults on real parts, each round judged (N=200 SEED=7; ARGS="--schedule FILE")
 	@$(PYTHON) -m tests.faults --faults $(N) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 check: tools ## lint, format, the order of packages, and strict types
@@ -128,7 +125,7 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 	@echo "== $(MATRIX)"
 	@$(PYTEST) -n $(WORKERS) $(MATRIX) $(ARGS)
 
-integration: fault-tools ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs)
+integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs)
 	@echo "== $(if $(SECURE),in secure mode: $(SECURED),$(INTEGRATION))"
 	@$(if $(SECURE),LEASEHOLD_TEST_SECURE=1 )$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder \
 	  $(if $(SECURE),$(SECURED),$(INTEGRATION)) $(ARGS)

@@ -126,7 +126,8 @@ def started(folder: Path, parts: Parts, libs: Path | None = None) -> Iterator[Fa
     """A cluster of `parts` with everything ready, ended on the way out."""
     folder.mkdir(parents=True, exist_ok=True)
     clocks = _clocks(folder, (*parts.processes, REDIS))
-    with FaultCluster(folder / "cluster", parts, Links(), clocks, libs) as cluster:
+    faulty = FaultCluster(folder / "cluster", parts, Links(), clocks, libs)
+    with faulty as cluster:
         cluster.start_links()
         cluster.start_servers()
         cluster.create_topics()
@@ -134,7 +135,10 @@ def started(folder: Path, parts: Parts, libs: Path | None = None) -> Iterator[Fa
             cluster.start(name, wait=name == parts.masters[0])
         for name in parts.processes:
             cluster.wait_ready(name)
-        yield cluster
+        try:
+            yield cluster
+        finally:
+            cluster.links.close()
 
 
 def _clocks(folder: Path, names: tuple[str, ...]) -> dict[str, WallClock]:

@@ -1,53 +1,36 @@
-"""Links that can be cut, delayed, throttled and reset: a proxy of toxiproxy's before each.
+"""Links that can be cut, delayed, throttled and reset: the harness's side of `proxy.py`.
 
-Why toxiproxy: a cut holds what is sent and delivers it when it ends, as TCP does, in one direction
-if wanted, and it needs no rights. Network namespaces were tried: the kernel of the machines that
-this runs on has no netem, so nothing could be delayed there, and who is not root gets none.
+Why a proxy of our own: toxiproxy, tried first (2.5.0), stops answering when a link is mended over
+which a connection has ended meanwhile, as it waits for somebody to take what it had held. Network
+namespaces were tried: the kernel of the machines that this runs on has no netem, so nothing could
+be late there, and who is not root gets none.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import urllib.error
-import urllib.request
+import socket
+import sys
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import LOOPBACK, find_free_port
 from tests.support.cluster.system_cluster import until
 
-PROXY: Final = "toxiproxy"
-BINARY: Final = ROOT / ".leasehold" / "fault-tools" / "toxiproxy-server"
-MISSING: Final = (
-    "toxiproxy is not there, so links can't be disturbed; run infra/fault_tools.sh, which fetches"
-    " it by Go"
-)
-FOR_EVER_MS: Final = 1 << 40
-STREAMS: Final[Mapping[str, tuple[str, ...]]] = {
-    "up": ("upstream",),
-    "down": ("downstream",),
-    "both": ("upstream", "downstream"),
-}
-ASK_TIMEOUT_S: Final = 10.0
-
-
-def find_proxy() -> Path | None:
-    """Return toxiproxy's server, fetched or installed; None without one."""
-    found = str(BINARY) if BINARY.exists() else shutil.which("toxiproxy-server")
-    return None if found is None else Path(found)
+PROXY: Final = "proxy"
+ASK_TIMEOUT_S: Final = 20.0
 
 
 class Links:
-    """The proxies of one cluster, by the names of their links."""
+    """The links of one cluster, by name."""
 
     def __init__(self) -> None:
         self._control = find_free_port()
+        self._stream: IO[bytes] | None = None
         self.ports: dict[str, int] = {}
-        self._disturbed: dict[str, list[str]] = {}
+        self._disturbed: set[str] = set()
 
     def reserve(self, link: str) -> int:
         """Return the port at which `link` will be listened for."""
@@ -61,70 +44,64 @@ class Links:
 
     def start(self, cluster: LocalCluster, upstream: Mapping[str, int]) -> None:
         """Start the proxies as a process of `cluster`. `upstream`: the port behind each link."""
-        binary = find_proxy()
-        assert binary is not None, MISSING
-        command = [str(binary), "-host", LOOPBACK, "-port", str(self._control)]
-        environ = {"PATH": os.environ.get("PATH", ""), "LOG_LEVEL": "warn"}
-        cluster.processes.start(PROXY, command, environ, ROOT)
-        until(self._answers, "toxiproxy")
+        command = [sys.executable, "-m", "tests.faults.proxy", str(self._control)]
+        cluster.processes.start(PROXY, command, dict(os.environ), ROOT)
+        until(self._connect, "the proxies")
         for link, port in upstream.items():
-            listen = f"{LOOPBACK}:{self.reserve(link)}"
-            body = {"name": link, "listen": listen, "upstream": f"{LOOPBACK}:{port}"}
-            self._ask("POST", "/proxies", {**body, "enabled": True})
+            self._do("open", link, listen=self.reserve(link), upstream=port)
+
+    def close(self) -> None:
+        """Leave the proxies; their process ends with its cluster."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
     def cut(self, link: str, way: str) -> None:
         """Hold all that is sent, that way, until `mend`; connections stay."""
-        self._disturb(link, way, "latency", {"latency": FOR_EVER_MS, "jitter": 0})
+        self._disturb("cut", link, way=way)
 
     def delay(self, link: str, way: str, late_ms: int, jitter_ms: int) -> None:
         """Deliver each piece late, in order."""
-        self._disturb(link, way, "latency", {"latency": late_ms, "jitter": jitter_ms})
+        self._disturb("delay", link, way=way, late_ms=late_ms, jitter_ms=jitter_ms)
 
     def throttle(self, link: str, way: str, kb_per_s: int) -> None:
         """Let through so many kB a second."""
-        self._disturb(link, way, "bandwidth", {"rate": kb_per_s})
+        self._disturb("throttle", link, way=way, kb_per_s=kb_per_s)
 
     def reset(self, link: str) -> None:
-        """Reset connections at the next piece of each, until `mend`."""
-        self._disturb(link, "both", "reset_peer", {"timeout": 0})
+        """Reset all connections."""
+        self._disturb("reset", link)
 
     def refuse(self, link: str) -> None:
         """Close connections and take no new ones, until `mend`."""
-        self._ask("POST", f"/proxies/{link}", {"enabled": False})
-        self._disturbed.setdefault(link, [])
+        self._disturb("refuse", link)
 
     def mend(self, link: str) -> None:
         """Take back all that disturbs it."""
-        for toxic in self._disturbed.pop(link, []):
-            self._ask("DELETE", f"/proxies/{link}/toxics/{toxic}")
-        self._ask("POST", f"/proxies/{link}", {"enabled": True})
+        self._disturbed.discard(link)
+        self._do("mend", link)
 
     def mend_all(self) -> None:
         """Mend every link that is disturbed."""
         for link in list(self._disturbed):
             self.mend(link)
 
-    def _disturb(self, link: str, way: str, kind: str, attributes: Mapping[str, Any]) -> None:
-        for stream in STREAMS[way]:
-            name = f"{kind}-{stream}"
-            body = {"name": name, "type": kind, "stream": stream, "toxicity": 1.0}
-            self._ask("POST", f"/proxies/{link}/toxics", {**body, "attributes": dict(attributes)})
-            self._disturbed.setdefault(link, []).append(name)
+    def _disturb(self, what: str, link: str, **more: Any) -> None:
+        self._disturbed.add(link)
+        self._do(what, link, **more)
 
-    def _answers(self) -> bool:
+    def _connect(self) -> bool:
         try:
-            self._ask("GET", "/version")
+            made = socket.create_connection((LOOPBACK, self._control), ASK_TIMEOUT_S)
         except OSError:
             return False
+        with made:
+            self._stream = made.makefile("rwb")
         return True
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> None:
-        url = f"http://{LOOPBACK}:{self._control}{path}"
-        data = None if body is None else json.dumps(body).encode()
-        asked = urllib.request.Request(url, data, method=method)
-        try:
-            with urllib.request.urlopen(asked, timeout=ASK_TIMEOUT_S) as answer:
-                answer.read()
-        except urllib.error.HTTPError as error:
-            words = f"toxiproxy: {method} {path}: {error.code} {error.read()[:200]!r}"
-            raise AssertionError(words) from error
+    def _do(self, what: str, link: str, **more: Any) -> None:
+        assert self._stream is not None, "the proxies have not been started"
+        self._stream.write(json.dumps({"do": what, "link": link, **more}).encode() + b"\n")
+        self._stream.flush()
+        answer = self._stream.readline().decode().strip()
+        assert answer == "ok", f"{what} {link}: {answer or 'the proxies are gone'}"

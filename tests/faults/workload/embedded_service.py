@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 import os
 import random
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -146,4 +145,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

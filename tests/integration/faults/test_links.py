@@ -16,10 +16,9 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from infra.ports import LOOPBACK, Ports
-from tests.faults.links import MISSING, Links, find_proxy
+from tests.faults.links import Links
 from tests.support.cluster.system_cluster import until
 
-pytestmark = pytest.mark.skipif(find_proxy() is None, reason=MISSING)
 LINK = "r1-kafka"
 SHORT_S = 0.3
 LONG_S = 20.0
@@ -63,6 +62,7 @@ def links(tmp_path: Path, echo: Echo) -> Iterator[Links]:
     with LocalCluster(tmp_path / "data", Ports.free(), services=()) as cluster:
         made.start(cluster, {LINK: echo.port})
         yield made
+        made.close()
 
 
 @pytest.fixture
@@ -132,3 +132,15 @@ def test_what_is_late_comes_in_order(links: Links, client: socket.socket) -> Non
     links.throttle(LINK, "up", 1)
     client.sendall(b"a" * 100)
     assert sum(len(client.recv(100)) for _ in range(1)) > 0
+
+
+def test_what_is_held_for_a_client_that_has_left_holds_nobody_up(links: Links, echo: Echo) -> None:
+    """Toxiproxy waits there for somebody to take it."""
+    links.cut(LINK, "both")
+    with socket.create_connection((LOOPBACK, links.reserve(LINK)), LONG_S) as gone:
+        gone.sendall(b"x" * 1_000)
+    links.mend(LINK)
+    until(lambda: echo.got.endswith(b"x" * 1_000), "what was sent before it left, at the server")
+    with socket.create_connection((LOOPBACK, links.reserve(LINK)), LONG_S) as again:
+        again.sendall(b"y")
+        assert again.recv(1) == b"y"

@@ -16,15 +16,11 @@ from typing import Final
 import pytest
 
 from tests.faults.campaign import Campaign, Wishes
-from tests.faults.links import MISSING, find_proxy
 from tests.faults.parts import LIGHT
 from tests.models.summary import Tell
 from tests.support.cluster.secure_suite import not_in_secure_mode
 
-pytestmark = [
-    not_in_secure_mode("its proxies stand between processes and listeners without TLS"),
-    pytest.mark.skipif(find_proxy() is None, reason=MISSING),
-]
+pytestmark = not_in_secure_mode("its proxies stand between processes and listeners without TLS")
 
 SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "0"))
 FEW: Final = 20
