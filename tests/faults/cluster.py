@@ -126,16 +126,16 @@ def started(folder: Path, parts: Parts, libs: Path | None = None) -> Iterator[Fa
     """A cluster of `parts` with everything ready, ended on the way out."""
     folder.mkdir(parents=True, exist_ok=True)
     clocks = _clocks(folder, (*parts.processes, REDIS))
-    faulty = FaultCluster(folder / "cluster", parts, Links(), clocks, libs)
-    with faulty as cluster:
+    cluster = FaultCluster(folder / "cluster", parts, Links(), clocks, libs)
+    with cluster:
         cluster.start_links()
-        cluster.start_servers()
-        cluster.create_topics()
-        for name in parts.processes:
-            cluster.start(name, wait=name == parts.masters[0])
-        for name in parts.processes:
-            cluster.wait_ready(name)
         try:
+            cluster.start_servers()
+            cluster.create_topics()
+            for name in parts.processes:
+                cluster.start(name, wait=name == parts.masters[0])
+            for name in parts.processes:
+                cluster.wait_ready(name)
             yield cluster
         finally:
             cluster.links.close()

@@ -8,12 +8,13 @@ be late there, and who is not root gets none.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
 import sys
 from collections.abc import Mapping
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import LOOPBACK, find_free_port
@@ -28,7 +29,7 @@ class Links:
 
     def __init__(self) -> None:
         self._control = find_free_port()
-        self._stream: IO[bytes] | None = None
+        self._stream: io.BufferedRWPair | None = None
         self.ports: dict[str, int] = {}
         self._disturbed: set[str] = set()
 

@@ -52,11 +52,11 @@ def judge(evidence: Evidence) -> list[str]:
     wrong += judge_appends(ops, lists)
     wrong += judge_registers(ops)
     initial = dict.fromkeys(range(ACCOUNTS), BALANCE)
-    wrong += judge_bank(ops, initial, dict(first[tables.accounts]))  # type: ignore[arg-type]
+    wrong += judge_bank(ops, initial, dict(first[tables.accounts]))
     members = {name: rows[tables.members] for name, rows in evidence.nodes.items()}
-    wrong += judge_members(ops, members)  # type: ignore[arg-type]
+    wrong += judge_members(ops, members)
     wrong += judge_outcomes(evidence.first, evidence.again)
-    counts = dict(first[tables.counter])
+    counts: dict[int, int] = dict(first[tables.counter])
     if counts[0] != len(evidence.counted):
         words = f"{len(evidence.counted)} were acknowledged, each once, and it is {counts[0]}"
         wrong.append(f"counter: {words}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import asyncpg
@@ -107,4 +107,5 @@ class AsyncpgSession:
         return self._connection is None or self._connection.is_closed()
 
 
-DRIVERS: Final = {"psycopg": PsycopgSession, "asyncpg": AsyncpgSession}
+Connect = Callable[[int], Session]
+DRIVERS: Final[Mapping[str, Connect]] = {"psycopg": PsycopgSession, "asyncpg": AsyncpgSession}

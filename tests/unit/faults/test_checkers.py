@@ -53,7 +53,7 @@ def test_a_serial_history_of_appends_passes(level: str) -> None:
     assert judge_appends(ops, GOOD_END) == []
 
 
-BAD_APPENDS = {
+BAD_APPENDS: dict[str, tuple[list[Op], dict[int, tuple[int, ...]], str]] = {
     "a lost append": (GOOD, {0: (1,), 1: (2,)}, "lost update"),
     "an append done twice": (GOOD, {0: (1, 3, 3), 1: (2,)}, "lost update"),
     "a value out of nowhere": (GOOD, {0: (1, 3), 1: (2, 9)}, "nobody appended"),
