@@ -65,16 +65,21 @@ class Campaign:
         """Run all of them; → whether nothing contradicts a promise."""
         seed = self._wishes.seed or time.time_ns() % 1_000_000
         self._say(f"seed {seed}")
-        with self._stack:
-            for schedule in self._schedules(seed):
-                report = self._one(schedule)
-                if report.wrong and self._wishes.mutation:
-                    self._say(f"{self._wishes.mutation}: seen after {self.faults} faults")
-                    break
-                if report.wrong and self._wishes.shrink:
-                    self._shrink(schedule)
-        self._tell()
+        try:
+            with self._stack:
+                self._run(seed)
+        finally:
+            self._tell()  # also of what was interrupted
         return not self.failed
+
+    def _run(self, seed: int) -> None:
+        for schedule in self._schedules(seed):
+            report = self._one(schedule)
+            if report.wrong and self._wishes.mutation:
+                self._say(f"{self._wishes.mutation}: seen after {self.faults} faults")
+                break
+            if report.wrong and self._wishes.shrink:
+                self._shrink(schedule)
 
     def _schedules(self, seed: int) -> Iterator[Schedule]:
         wishes = self._wishes
