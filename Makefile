@@ -22,7 +22,7 @@ MODELS := $(wildcard tests/models tests/schema_change)
 SECURED := $(wildcard $(addprefix tests/integration/,cluster faults infra/test_infra.py kafka redis services spark))
 MATRIX := $(wildcard tests/matrix)
 ISOLATION := $(wildcard tests/isolation)
-NO_SUITES := tests/bench tests/chaos tests/support tests/__pycache__
+NO_SUITES := tests/bench tests/faults tests/support tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
 UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(ISOLATION) $(NO_SUITES),$(FOLDERS))
 # The matrix first: it copies its process for each case, which costs more the more this one holds.
@@ -42,7 +42,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
+.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools faults check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,10 @@ test-all: ## everything, what is marked long (more faults, pgbench), and integra
 
 feed-tools: setup ## fetch a schema registry and Kafka Connect, for the long tests of feeds
 	@infra/feed_tools.sh
+
+N ?= 20
+faults: setup ## about N faults on real parts, each round judged (N=200 SEED=7; ARGS="--schedule FILE")
+	@$(PYTHON) -m tests.faults --faults $(N) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 check: tools ## lint, format, the order of packages, and strict types
 	@echo "== lint, format, order of packages, types"
