@@ -100,8 +100,9 @@ class Browser:
 
     def screenshot(self, path: Path) -> None:
         """Write the whole page as an image."""
-        size = self._command("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        height = self._command("Page.getLayoutMetrics")["cssContentSize"]["height"]
+        width = self.run("return innerWidth")
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         data = self._command("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         path.write_bytes(base64.b64decode(data["data"]))
 

@@ -9,7 +9,9 @@ Screenshots lie in the folder that LEASEHOLD_SCREENSHOTS names.
 
 from __future__ import annotations
 
+import json
 import os
+import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +25,7 @@ from infra.ports import LOOPBACK
 from leasehold import ChangeProducer
 from tests.support.browser import NARROW, WIDE, Browser, browsing, missing
 from tests.support.cluster.secure_suite import IS_SECURE
-from tests.support.cluster.system_cluster import Beside, settings_of
+from tests.support.cluster.system_cluster import Beside, settings_of, until
 
 SERVICES: Final = ("m1", "r1", "r2", "changefeed", "dashboard")
 ROWS: Final = 200
@@ -60,6 +62,8 @@ class Situation(NamedTuple):
 @pytest.fixture(scope="module")
 def situation(beside: Beside) -> Iterator[Situation]:
     with beside.running("pages", SERVICES) as cluster, closing(connect(cluster)) as sql:
+        url = f"http://{LOOPBACK}:{cluster.ports.dashboard}"
+        until(lambda: counts(url), "the dashboard counts")
         sql.execute("create table flights (id int primary key, origin text)")
         sql.execute("create table bookings (id int primary key, seat text)")
         for table in ("flights", "bookings"):
@@ -81,8 +85,12 @@ def situation(beside: Beside) -> Iterator[Situation]:
             sql.execute("alter table flights add column gate text")
             jobs = dict(sql.execute("select table_name, job from leasehold.jobs").fetchall())
             cluster.kill("r2")
-            url = f"http://{LOOPBACK}:{cluster.ports.dashboard}"
             yield Situation(cluster, url, jobs["flights"], jobs["bookings"], blocker)
+
+
+def counts(url: str) -> bool:
+    with urllib.request.urlopen(f"{url}/api/activity?window=1", timeout=30) as answer:
+        return bool(json.loads(answer.read())["windows"])
 
 
 def connect(cluster: LocalCluster, *, autocommit: bool = True) -> Any:

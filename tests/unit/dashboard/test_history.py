@@ -52,7 +52,7 @@ def test_what_is_no_window_of_ours_is_passed_over(value: bytes | None) -> None:
 
 def test_hot_rows_are_added_up_over_windows() -> None:
     def row(key: str, refusals: int, over: int = 0) -> dict[str, Any]:
-        return {"table_id": 5, "key": key, "refusals": refusals, "at_most_over": over}
+        return {"table": "t", "key": key, "refusals": refusals, "at_most_over": over}
 
     told = hot_rows(
         [{"conflicts": [row("a", 3), row("b/c", 2, 1)]}, {"conflicts": [row("b/c", 4)]}], 5

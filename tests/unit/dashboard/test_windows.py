@@ -94,7 +94,7 @@ def test_the_event_of_a_window_says_what_was_counted() -> None:
         "tables": {1: (2, 3), 2: (1, 1)},
         "refused": {"40001": 2},
         "dispositions": {"conflict": 2},
-        "conflicts": ((5, "a/b"), (5, "a/b"), (6, "x")),
+        "conflicts": (("t", "a/b"), ("t", "a/b"), ("u", "x")),
         "decided_ms": (3, 3, 3),
     }
     told = writes_event(fold_writes({}, {}, [counted(1, **done)]), 60, 60)
@@ -109,8 +109,8 @@ def test_the_event_of_a_window_says_what_was_counted() -> None:
         "refused": {"40001": 2},
         "dispositions": {"conflict": 2},
         "conflicts": [
-            {"table_id": 5, "key": "a/b", "refusals": 2, "at_most_over": 0},
-            {"table_id": 6, "key": "x", "refusals": 1, "at_most_over": 0},
+            {"table": "t", "key": "a/b", "refusals": 2, "at_most_over": 0},
+            {"table": "u", "key": "x", "refusals": 1, "at_most_over": 0},
         ],
         "decided_ms": {"p50": 2.5, "p95": 2.95, "p99": 2.99},
         "coherent": [],
@@ -129,7 +129,7 @@ def test_whatever_comes_a_window_has_a_size_that_is_known() -> None:
                     commits=1,
                     tables={offset: (1, 1)},
                     refused={f"X{offset}": 1},
-                    conflicts=((1, f"{offset:080d}"),),
+                    conflicts=(("t", f"{offset:080d}"),),
                     granted={f"n{offset}": 9_999},
                 )
             ],

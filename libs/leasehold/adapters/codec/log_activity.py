@@ -14,7 +14,7 @@ import msgpack
 
 from leasehold.adapters.codec.record_shape import TAG_BY_CLASS
 from leasehold.adapters.codec.records import FORMAT, UNREADABLE, unzip_record
-from leasehold.model.errors import InvalidText, LogStopped
+from leasehold.model.errors import InvalidText, LogStopped, VerifyError
 from leasehold.model.ids import request_time_ms
 from leasehold.model.records.log import (
     Commit,
@@ -35,9 +35,10 @@ _CHANGES: Final = Commit._fields.index("changes")
 _TABLE: Final = RowChange._fields.index("table_id")
 _DISPOSITION: Final = Refusal._fields.index("disposition")
 _CODE: Final = Refusal._fields.index("code")
-_IMAGE: Final = Refusal._fields.index("image")
+_DETAIL: Final = Refusal._fields.index("detail")
 _NODE: Final = Grant._fields.index("node")
 _DURATION: Final = Grant._fields.index("duration_ms")
+NAME_CHARACTERS_MAX: Final = 63
 KEY_CHARACTERS_MAX: Final = 80
 """A longer key is cut: it is read by people, and counted thousands of times."""
 
@@ -46,7 +47,7 @@ class LogActivity(NamedTuple):
     """What one Decisions record did. `retried`: commits at a later attempt than the first.
     `tables`: table id → (commits that changed it, rows changed). `refused`: SQLSTATE → refusals;
     `dispositions`: how many of them were final, a conflict, to be replayed, a dead letter.
-    `conflicts`: the row that refused each request with a verify error, as table id and key.
+    `conflicts`: the row that refused each request with a verify error, as table and key.
     `decided_ms`: of each commit the time from its request's id to its place in the log. `granted`:
     node → how long its coherency lease runs, in ms."""
 
@@ -56,7 +57,7 @@ class LogActivity(NamedTuple):
     tables: Mapping[int, tuple[int, int]]
     refused: Mapping[str, int]
     dispositions: Mapping[str, int]
-    conflicts: tuple[tuple[int, str], ...]
+    conflicts: tuple[tuple[str, str], ...]
     decided_ms: tuple[int, ...]
     granted: Mapping[str, int]
 
@@ -94,12 +95,13 @@ def _count(fields: tuple[Any, ...]) -> LogActivity:
     conflicts = []
     for refusal in fields[_REFUSALS]:
         code = str(refusal[_CODE])
-        name = Disposition(refusal[_DISPOSITION]).name.lower()
+        became = Disposition(refusal[_DISPOSITION]).name.lower()
         refused[code] = refused.get(code, 0) + 1
-        dispositions[name] = dispositions.get(name, 0) + 1
-        if refusal[_IMAGE] is not None:
-            table, key = refusal[_IMAGE][:2]
-            conflicts.append((int(table), _key_words(key)))
+        dispositions[became] = dispositions.get(became, 0) + 1
+        detail = refusal[_DETAIL]
+        if code == VerifyError.sqlstate and "key" in detail and "table" in detail:
+            name = str(detail["table"])[:NAME_CHARACTERS_MAX]
+            conflicts.append((name, _key_words(detail["key"])))
     granted = {str(grant[_NODE]): int(grant[_DURATION]) for grant in fields[_GRANTS]}
     return LogActivity(
         len(fields[_COMMITS]),
@@ -123,6 +125,8 @@ def _asked_ms(request_id: Any) -> int | None:
 
 
 def _key_words(key: Any) -> str:
+    if not isinstance(key, tuple):
+        key = (key,)
     parts = [f"\\x{part.hex()}" if isinstance(part, bytes) else str(part) for part in key]
     words = ", ".join(parts)
     return words if len(words) <= KEY_CHARACTERS_MAX else words[: KEY_CHARACTERS_MAX - 1] + "…"

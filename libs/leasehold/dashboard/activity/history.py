@@ -13,7 +13,13 @@ from typing import Any, Final
 
 from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import Record, TopicReader
-from leasehold.dashboard.activity.windows import HOT_KEYS_MAX, MINUTE_S, SECOND_S, count_hot
+from leasehold.dashboard.activity.windows import (
+    BETWEEN,
+    HOT_KEYS_MAX,
+    MINUTE_S,
+    SECOND_S,
+    count_hot,
+)
 from leasehold.model.closing import Closing
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.topics import ACTIVITY_MINUTES, ACTIVITY_SECONDS, Topics
@@ -33,7 +39,7 @@ TAILS: Final[Mapping[int, int]] = {
 }
 """Partition → its newest records that are read at a start."""
 _OF_PHASE: Final = ("count", "mean_ms", "longest_ms")
-_OF_ROW: Final = ("table_id", "refusals", "at_most_over")
+_OF_ROW: Final = ("refusals", "at_most_over")
 KEPT: Final[Mapping[tuple[str, int], int]] = {
     ("writes", SECOND_S): SECONDS_MAX,
     ("writes", MINUTE_S): MINUTES_MAX,
@@ -100,7 +106,8 @@ def _is_whole(told: Mapping[str, Any]) -> bool:
         numbers += [*told["refused"].values(), *told["dispositions"].values()]
         numbers += [number for held in told["tables"].values() for number in held]
         numbers += [row[name] for row in told["conflicts"] for name in _OF_ROW]
-        texts = [*told["coherent"], *(row["key"] for row in told["conflicts"])]
+        texts = [*told["coherent"]]
+        texts += [row[name] for row in told["conflicts"] for name in ("table", "key")]
         times = [told["decided_ms"][name] for name in ("p50", "p95", "p99")]
         if not all(isinstance(text, str) for text in texts):
             return False
@@ -115,14 +122,14 @@ def hot_rows(windows: Iterable[Mapping[str, Any]], most: int) -> list[dict[str, 
     over: dict[str, int] = {}
     for window in windows:
         for row in window.get("conflicts", ()):
-            name = f"{row['table_id']}/{row['key']}"
+            name = f"{row['table']}{BETWEEN}{row['key']}"
             count_hot(counted, name, HOT_KEYS_MAX, int(row["refusals"]))
             over[name] = over.get(name, 0) + int(row["at_most_over"])
     ranked = sorted(counted.items(), key=lambda held: (-held[1][0], held[0]))[:most]
     return [
         {
-            "table_id": int(name.partition("/")[0]),
-            "key": name.partition("/")[2],
+            "table": name.partition(BETWEEN)[0],
+            "key": name.partition(BETWEEN)[2],
             "refusals": count,
             "at_most_over": floor + over.get(name, 0),
         }

@@ -26,6 +26,8 @@ LEASED_NODES_MAX: Final = 100
 HOT_KEYS_MAX: Final = 40
 HOT_KEYS_SENT: Final = 10
 OTHERS: Final = "others"
+BETWEEN: Final = "\x1f"
+"""Between a table's name and a row's key: the unit separator, which neither has."""
 LATENCY_BOUNDS_MS: Final = (
     *(1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200, 300, 500, 700),
     *(1_000, 2_000, 5_000, 10_000, 30_000),
@@ -63,7 +65,7 @@ def fold_writes(window: Window, before: Window, records: Iterable[Counted]) -> W
         for name, number in activity.dispositions.items():
             _add(made["dispositions"], name, number, CODES_MAX)
         for table, key in activity.conflicts:
-            count_hot(made["conflicts"], f"{table}/{key}", HOT_KEYS_MAX)
+            count_hot(made["conflicts"], f"{table}{BETWEEN}{key}", HOT_KEYS_MAX)
         for took_ms in activity.decided_ms:
             made["decided"][bisect_left(LATENCY_BOUNDS_MS, took_ms)] += 1
         for node, duration_ms in activity.granted.items():
@@ -147,8 +149,8 @@ def writes_event(window: Window, from_s: int, length_s: int) -> dict[str, Any]:
 
 
 def _row_of(name: str) -> dict[str, Any]:
-    table, _, key = name.partition("/")
-    return {"table_id": int(table), "key": key}
+    table, _, key = name.partition(BETWEEN)
+    return {"table": table, "key": key}
 
 
 def quantile(buckets: list[int], share: float) -> float | None:

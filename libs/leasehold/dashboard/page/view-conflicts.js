@@ -25,8 +25,8 @@ export function view(state, data) {
         { name: "final", tone: "t3", of: (one) => rate(one.dispositions.final) }, { name: "dead letters", tone: "t4", of: (one) => rate(one.dispositions.dead_letter) }] })),
       make("div", { class: "part" }, make("h3", {}, "Commits at a later attempt, per second"), lines({ name: "retried", label: "Commits per second that had been refused before", windows, times, stacked: true, series: [{ name: "retried", tone: "t1", of: (one) => rate(one.retried) }] })),
       make("div", { class: "part" }, make("h3", {}, "By SQLSTATE, per second"), refusals(windows, times, rate))) : null),
-    section("hot", "Hot rows, last hour", data.hot.length ? table("hot", "Rows that refuse requests most", ["table", "row", ">requests refused"], data.hot.map((row) => ({ key: `hot-${row.table_id}-${row.key}`, cells: [
-      name(row.table_id), code(row.key), row.at_most_over ? `${count(row.refusals)} (at most ${count(row.at_most_over)} too many)` : count(row.refusals)] })))
+    section("hot", "Hot rows, last hour", data.hot.length ? table("hot", "Rows that refuse requests most", ["table", "row", ">requests refused"], data.hot.map((row) => ({ key: `hot-${row.table}-${row.key}`, cells: [
+      link(address("tables", row.table), row.table), code(row.key), row.at_most_over ? `${count(row.refusals)} (at most ${count(row.at_most_over)} too many)` : count(row.refusals)] })))
       : empty("No row has refused a request with a verify error in this hour.")),
     section("written", "Most written tables", written(windows, name)),
     section("steps", "Phases of schema changes, last hour", steps(data)),

@@ -19,7 +19,7 @@ function nodes(state) {
   return table("nodes", "Nodes", ["node", "role", "coherency", ">since", ">behind", ">LSN", ">last heard", "for clients"], state.nodes.map((node) => ({ key: `node-${node.node}`, cells: [
     make("div", {}, node.node, node.holds ? soft(` holds only ${node.holds}`) : null), node.role, pill(node.coherency, TONES[node.coherency]), span(node.for_ms),
     node.lag_records ? plural(node.lag_records, "record") : "–", count(node.lsn), `${span(node.age_ms)} ago`,
-    make("div", {}, node.serves ? soft(`snapshots on ${node.serves}`) : "–", node.open ? make("p", { class: "waits" }, `open: ${node.open}`) : null,
+    make("div", {}, node.serves ? soft(`snapshots on ${node.serves}`) : "–", node.open ? make("p", { class: "waits" }, node.open) : null,
       node.foreign_records ? make("p", { class: "waits" }, `passed over ${plural(node.foreign_records, "record")} of nobody's`) : null)] })));
 }
 

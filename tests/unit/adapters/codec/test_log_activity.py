@@ -13,7 +13,6 @@ from leasehold.adapters.codec.log_activity import (
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import LogStopped
 from leasehold.model.ids import request_id
-from leasehold.model.records.events import RowImage
 from leasehold.model.records.log import (
     Barrier,
     ChangeKind,
@@ -40,8 +39,8 @@ def commit(took_ms: int, *changes: RowChange, attempt: int = 1, by: bytes = ID) 
     return Commit(by, attempt, (ASKED_MS + took_ms) * 1_000, {1: 2}, changes, len(changes))
 
 
-def refusal(disposition: Disposition, code: str, image: RowImage | None = None) -> Refusal:
-    return Refusal(ID, 1, disposition, code, "", {}, 9, -1, "requests", 3, "", None, image)
+def refusal(disposition: Disposition, code: str, **detail: object) -> Refusal:
+    return Refusal(ID, 1, disposition, code, "", detail, 9, -1, "requests", 3, "", None, None)
 
 
 def decisions(commits: tuple[Commit, ...], *refusals: Refusal, **more: object) -> bytes:
@@ -50,15 +49,14 @@ def decisions(commits: tuple[Commit, ...], *refusals: Refusal, **more: object) -
 
 
 def test_commits_are_counted_by_table_and_refusals_by_kind() -> None:
-    image = RowImage(5, ("x", b"\x01"), {}, 1, 1, 1, {})
     data = decisions(
         (
             commit(3, change(1, 1), change(1, 2), change(2, 1)),
             commit(-9, change(1, 3), attempt=2),
             commit(3, by=b""),  # of nobody's request
         ),
-        refusal(Disposition.CONFLICT, "40001", image),
-        refusal(Disposition.FINAL, "23505"),
+        refusal(Disposition.CONFLICT, "40001", table="t", key=("x", b"\x01")),
+        refusal(Disposition.FINAL, "23505", table="t", key=(7,)),
         refusal(Disposition.REPLAY, "40001"),
         grants=(Grant("r1", b"i", 5, 500),),
     )
@@ -69,7 +67,7 @@ def test_commits_are_counted_by_table_and_refusals_by_kind() -> None:
         tables={1: (2, 3), 2: (1, 1)},
         refused={"40001": 2, "23505": 1},
         dispositions={"conflict": 1, "final": 1, "replay": 1},
-        conflicts=((5, "x, \\x01"),),
+        conflicts=(("t", "x, \\x01"),),
         decided_ms=(3, 0),
         granted={"r1": 500},
     )
@@ -92,8 +90,8 @@ def test_what_decides_nothing_counts_nothing() -> None:
 
 
 def test_a_long_key_is_cut() -> None:
-    image = RowImage(5, ("x" * 10_000,), {}, 1, 1, 1, {})
-    found = read_activity(decisions((), refusal(Disposition.CONFLICT, "40001", image)))
+    refused = refusal(Disposition.CONFLICT, "40001", table="t", key=("x" * 10_000,))
+    found = read_activity(decisions((), refused))
     assert found is not None
     ((_, key),) = found.conflicts
     assert len(key) == KEY_CHARACTERS_MAX
