@@ -228,9 +228,9 @@ class Acting:
         except MalformedRequest as error:
             raise Refusal(400, error.message, error.sqlstate) from None
         told = await self.run(connection, statement, writes=True)
-        error = told["error"]
-        if error is not None:
-            raise Refusal(409, error.get("message", ""), error.get("sqlstate", ""))
+        refused = told["error"]
+        if refused is not None:
+            raise Refusal(409, refused.get("message", ""), refused.get("sqlstate", ""))
         done = told["results"][0]["rows"][0][0] if told["results"] else None
         LOG.info("%r has done: %s", connection.user, statement[:200])
         return make_json({"done": done == "t", "statement": statement})

@@ -45,7 +45,7 @@ _LETTERS: Final = (
 
 
 class Watched(Protocol):
-    """Who knows the newest state: `admin.watch.ClusterWatch`."""
+    """The newest state, as `admin.watch.ClusterWatch` has it."""
 
     @property
     def view(self) -> ClusterView: ...
@@ -92,7 +92,7 @@ class Reading:
         acting: Acting,
         find_user: Callable[[web.Request], str | None] | None,
     ) -> None:
-        """`find_user`: says who has logged in; None where nobody has to."""
+        """Answer from these. `find_user`: says who has logged in; None where nobody has to."""
         self._settings = settings
         self._watch = watch
         self._reports = Reports(watch, settings.cluster.database)

@@ -344,8 +344,8 @@ class NodeTelling:
         return self._ask(request)
 
     def _ask(self, request: ChangeRequest) -> bool:
-        """Have the master decide a request in the name of this role, and return True. Raises what
-        it refuses with."""
+        """Submit a request in the name of this role, and return True once it is done. Raises what
+        the master refuses with."""
         principal, as_role = self._role.asks_as
         sent = request._replace(id=new_request_id(), principal=principal, as_role=as_role)
         outcome = self._node.submit(sent, ANSWER_TIMEOUT_S)

@@ -32,6 +32,7 @@ from leasehold.dashboard.activity.windows import (
     steps_event,
     writes_event,
 )
+from leasehold.model import byte_limits
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.topics import ACTIVITY_MINUTES, ACTIVITY_SECONDS, Topics
@@ -48,8 +49,8 @@ MINUTES_KEPT_S: Final = 900.0
 LOOK_BACK: Final = 5
 """Windows before the first one after a start in which one is looked for that was never told."""
 SESSION_TIMEOUT_S: Final = 12.0
-FETCH_BYTES_MAX: Final = 16 << 20
-"""The largest record of the log, and some."""
+FETCH_BYTES_MAX: Final = 2 * byte_limits.MESSAGE
+"""Of a partition at once: the largest record of the log, and some."""
 END_STATUS: Final = frozenset({"succeeded", "failed", "cancelled"})
 KEY: Final = "all"
 
@@ -132,7 +133,7 @@ def make_credentials(kafka: KafkaSettings) -> Any:
     return None if context is None else faust.SSLCredentials(context)
 
 
-class OnePartitionTable(faust.Table):
+class OnePartitionTable(faust.Table[Any, Any]):
     """A table whose changelog has one partition, whatever event it is changed for: what is counted
     is gathered from many."""
 

@@ -64,8 +64,8 @@ def fold_writes(window: Window, before: Window, records: Iterable[Counted]) -> W
             _add(made["refused"], code, number, CODES_MAX)
         for name, number in activity.dispositions.items():
             _add(made["dispositions"], name, number, CODES_MAX)
-        for table, key in activity.conflicts:
-            count_hot(made["conflicts"], f"{table}{BETWEEN}{key}", HOT_KEYS_MAX)
+        for name, key in activity.conflicts:
+            count_hot(made["conflicts"], f"{name}{BETWEEN}{key}", HOT_KEYS_MAX)
         for took_ms in activity.decided_ms:
             made["decided"][bisect_left(LATENCY_BOUNDS_MS, took_ms)] += 1
         for node, duration_ms in activity.granted.items():
