@@ -40,6 +40,7 @@ from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
 from leasehold.sql_session.listener import SqlListener
 
+ENDLESS = "select count(*) from generate_series(1, 100000000000) as g where md5(g::text) = 'x'"
 STATEMENTS = (
     "create role ann login password 'pencil' in role pg_monitor",
     "create role bob login password 'pencil'",
@@ -175,7 +176,7 @@ def test_what_is_shown_has_a_limit_and_what_runs_can_be_cancelled(
         wide = await browser.run("select repeat('x', 100000)")
         assert wide["results"][0]["rows"] == []
         assert wide["results"][0]["cut"]
-        running = asyncio.create_task(browser.run("select pg_sleep(60)"))
+        running = asyncio.create_task(browser.run(ENDLESS))
         while not (await browser.get("/api/state"))["sql"]["running"]:
             pass
         busy = await browser.post("/api/sql/run", {"sql": "select 1"})
