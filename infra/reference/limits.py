@@ -271,6 +271,13 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("sessions of the dashboard", "LOGGED_IN_MAX", "", "the oldest ends"),
             Limit("sessions of one user there", "LOGGED_IN_OF_USER_MAX", "", "his oldest one ends"),
             Limit(
+                "connections to SQL of the dashboard's users",
+                "user_sql.CONNECTIONS_MAX",
+                "",
+                "the one used longest ago ends",
+            ),
+            Limit("rows that its page SQL shows", "user_sql.ROWS_MAX", "", "the rest is not read"),
+            Limit(
                 "entries that one `check --repair` puts right",
                 "REPAIRS_MAX",
                 "",

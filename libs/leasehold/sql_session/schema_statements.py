@@ -114,7 +114,8 @@ class SchemaStatements:
         self, statement: SessionStatement, meaning: SchemaStatement, changes: Sequence[Said] = ()
     ) -> Answer:
         """Submit a change, and wait for its jobs if the session is set to. `changes`:
-        all that its text holds, where that is more than its own."""
+        all that its text holds, where that is more than its own. Raises ReadOnlyTransaction."""
+        self._runner.transactions.maker.check_may_write()
         self._running.check_may_block()
         self._check_references(meaning)
         node, stopped = self._node, self._running.stopped

@@ -20,7 +20,7 @@ from leasehold.sql_session.session_role import SessionRole
 from leasehold.sql_session.session_trace import SessionTrace
 from leasehold.sql_session.settings_commands import MS, SettingCommands
 from leasehold.sql_session.system_views import NodeTelling
-from leasehold.transaction.block import Block, BlockStatus
+from leasehold.transaction.block import Block, BlockStatus, ReadOnlyTransaction
 
 _IDLE = BlockStatus.IDLE  # a member of an enum costs more than a call
 
@@ -63,7 +63,13 @@ class SessionState:
             database=node.database,
             process=self.process,
             node=NodeTelling(
-                node, self.role, self.cursors.told, self.locks, self._warn, self.listening
+                node,
+                self.role,
+                self.cursors.told,
+                self.locks,
+                self._warn,
+                self.listening,
+                lambda: self.check_may_write(),
             ),
         )
         self.block = Block()
@@ -83,6 +89,12 @@ class SessionState:
 
     def _warn(self, sqlstate: str, words: str) -> None:
         self.settings.warn(sqlstate, words)
+
+    def check_may_write(self) -> None:
+        """Raise ReadOnlyTransaction where the transaction is read only."""
+        name = "default_transaction_read_only" if self.is_idle else "transaction_read_only"
+        if self.settings.values.on(name):
+            raise ReadOnlyTransaction("cannot write in a read-only transaction")
 
     @property
     def is_idle(self) -> bool:

@@ -14,7 +14,6 @@ from leasehold.sql_session.row_claims import RowClaims
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import MS
 from leasehold.sql_session.transaction import ReplayableTransaction
-from leasehold.transaction.block import ReadOnlyTransaction
 from leasehold.transaction.isolation import Isolation, Sees, chosen
 from leasehold.values.dates import AsOf
 
@@ -115,7 +114,4 @@ class TransactionMaker:
 
     def check_may_write(self) -> None:
         """Raise ReadOnlyTransaction where the transaction is read only."""
-        idle = self._state.is_idle
-        name = "default_transaction_read_only" if idle else "transaction_read_only"
-        if self._state.settings.values.on(name):
-            raise ReadOnlyTransaction("cannot write in a read-only transaction")
+        self._state.check_may_write()
