@@ -179,7 +179,7 @@ def plan_alter_table(
             return restart_identity(table, restarted, catalog)
     key = read_key_change(table, statement.actions)
     if key is not None:
-        return plan_key_change(table, key, catalog)
+        return plan_key_change(table, key, catalog, context)
     made = TableDraft(table, relation_names(catalog), catalog, context)
     made.in_place, made.computed, made.narrows = in_place, computed, narrows
     earlier = earlier.for_actions(statement)
