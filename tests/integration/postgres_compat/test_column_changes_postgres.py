@@ -467,6 +467,41 @@ STORIES: Final = {
         insert into t values ('d', 1, 8) returning *
         select * from t order by part
     """,
+    "foreign keys over numeric": """
+        create table p (id numeric(10, 0) primary key, u numeric(6, 2) unique, name text)
+        create table t (id int primary key, p numeric(10, 0) references p on delete cascade
+            on update cascade, u numeric(8, 2) references p (u) on delete set null)
+        insert into p values (1, 1.5, 'a'), (2.0, 'NaN', 'b'), (3.4, 20, 'c'), (-7, 0, 'd')
+        insert into t values (1, 1, 1.50), (2, 2, 'NaN'), (3, null, 20.00), (4, 3.2, 0.00)
+        insert into t values (5, 4, null)
+        insert into t values (5, null, 1.51)
+        insert into t values (5, -7.2, -0.001)
+        select * from t order by id
+        update p set id = 10 where id = 1
+        update p set u = 1.25 where id = 10
+        delete from p where u = 'NaN'
+        select * from t order by id
+        delete from p where id = 3
+        select * from t order by id
+        alter table t alter p type numeric(12, 0)
+        alter table p alter u type numeric(9, 2)
+        insert into p values (11, 1234567.89, 'wide')
+        insert into t values (6, 11, 999999.99)
+        insert into t values (6, 11, null)
+        create table e (a numeric(10, 0), b numeric(9, 2))
+        insert into e values (77, 1234567.89)
+        alter table e add foreign key (a) references p
+        alter table e add foreign key (b) references p (u)
+        update p set u = 5 where id = 11
+        update e set a = 11
+        alter table e add foreign key (a) references p
+        delete from p where id = 11
+        select conname, pg_get_constraintdef(oid) from pg_constraint
+            where conrelid = 't'::regclass order by 1
+        drop table e
+        drop table t
+        drop table p
+    """,
     "several actions on one column": """
         create table t (id int primary key, a text default 'x', b int, c varchar(5), d int default 1
             not null, e int not null, f int unique)
