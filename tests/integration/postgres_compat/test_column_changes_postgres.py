@@ -420,8 +420,7 @@ STORIES: Final = {
         alter table t drop constraint both_
         alter table t alter a type text
         insert into t values (8, '16', null, 1) returning *
-        alter table t alter a type varchar(2) using left(a, 2)
-        alter table t alter c type text
+        alter table t alter a type varchar(2) using left(a, 2), alter c type text
         insert into t values (9, 'abc', 1, 'x')
         alter table t add constraint short check (length(a) < 3) not valid
         alter table t alter a type char(5)
