@@ -57,6 +57,7 @@ PLANNED: Final = (
     "ALTER TABLE flights VALIDATE CONSTRAINT not_oversold",
     "ALTER TABLE flights DROP CONSTRAINT not_oversold",
     "ALTER TABLE flights DROP CONSTRAINT flights_pkey, ADD PRIMARY KEY (number)",
+    "ALTER TABLE flights DROP CONSTRAINT flights_pkey, ADD COLUMN key bigserial PRIMARY KEY",
     "ALTER TABLE flights DROP CONSTRAINT flights_pkey",
     "ALTER TABLE flights ADD LOCK places COVERING (gate)",
     "CREATE SEQUENCE numbers START 100 INCREMENT 5",

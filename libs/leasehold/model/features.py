@@ -35,6 +35,8 @@ class Feature(IntEnum):
     PARTIAL_REPLICAS = 11
     COPIED_ROWS = 12
     NOTIFICATIONS = 13
+    INFINITE_TIMES = 14
+    NUMERIC_REFERENCES = 15
 
     @property
     def title(self) -> str:
@@ -69,6 +71,8 @@ _WRITTEN: Final = {
     Feature.PARTIAL_REPLICAS: "what partial replicas hold, which a master waits for alone",
     Feature.COPIED_ROWS: "ranges of rows, which each node copies under another primary key",
     Feature.NOTIFICATIONS: "what a transaction tells those who listen (NOTIFY)",
+    Feature.INFINITE_TIMES: "infinity and -infinity as dates and timestamps",
+    Feature.NUMERIC_REFERENCES: "foreign keys over numeric columns",
 }
 """What a master writes, or has others write, once a feature may be used."""
 

@@ -16,7 +16,7 @@ from leasehold.model.records.events import Image
 from leasehold.model.records.requests import Expression, Operation, OperationKind
 from leasehold.replica.pending_notifications import PendingNotifications, Sent
 from leasehold.replica.reads import Reads
-from leasehold.replica.row_values import image_of
+from leasehold.replica.row_values import given_in_row, image_of, key_in_row
 from leasehold.replica.rows_seen import RowName
 from leasehold.replica.schema_in_transaction import BlockSchema, Shown
 from leasehold.replica.sequences.session_values import LocalSequence
@@ -27,7 +27,8 @@ from leasehold.replica.temporary_tables import (
     size_of_row,
 )
 from leasehold.rows.defaults import default_of_old_rows
-from leasehold.values.storage import from_storage
+from leasehold.transaction.duplicate_key import primary_key_duplicated
+from leasehold.values.storage import from_storage, to_json
 from leasehold.values.types import Type, holds_all_of
 
 OPERATIONS_MAX: Final = 250_000
@@ -63,13 +64,15 @@ class Mark(NamedTuple):
 class RowChange(NamedTuple):
     """How a row that was written follows a change of its table: columns that go, that are called
     otherwise now, and that come, with their values. `names`: of the table, up to now; `made`: that
-    of one which the transaction makes, "" = of one that was there."""
+    of one which the transaction makes, "" = of one that was there; `keyed`: such a table, where its
+    rows are found by another key then."""
 
     gone: frozenset[str]
     renamed: Mapping[str, str]
     new: Mapping[str, Any]
     names: frozenset[str]
     made: str = ""
+    keyed: Descriptor | None = None
 
     @property
     def does_something(self) -> bool:
@@ -97,6 +100,15 @@ class RowChange(NamedTuple):
         if operation.kind is OperationKind.INSERT:
             values |= self.new
         return operation._replace(table=self.made, values=values)
+
+
+class _Rekeyed(NamedTuple):
+    """Own rows of a table that the transaction makes, by the key that it gets; `names`: those that
+    it has had."""
+
+    table: Descriptor
+    names: frozenset[str]
+    rows: Mapping[Key, dict[str, Any]]
 
 
 def _cannot_follow(table: Descriptor) -> FeatureNotSupported:
@@ -236,7 +248,10 @@ class PendingChanges:
         """Let the tables be as `schema` says from here on, which goes out with the rows. Raises
         FeatureNotSupported where rows that were written would have to follow."""
         followed = [*self._check_follow(schema), *self._check_follow_made(schema)]
+        rekeyed = [self._find_rekeyed(c.keyed, c) for _, c in followed if c.keyed is not None]
         for table_id, change in followed:
+            if change.keyed is not None:
+                continue
             own = (
                 [each for each in self.rows if each[0] == table_id] if change.does_something else ()
             )
@@ -251,11 +266,43 @@ class PendingChanges:
                     for each in self.operations
                 ]
         gone = self.schema.gone_with(schema)
-        self._forget(gone)
+        self._forget({t.table_id for t in gone}, {t.name for t in gone})
         self.emptied = {k: t for k, t in self.emptied.items() if t not in gone}
         anew = {t.table_id for t in gone} | self.schema.begun_by(schema)
         self._restarted = {k: s for k, s in self._restarted.items() if k not in anew}
+        for each in rekeyed:
+            self._put_anew(each)
         self._set_schema(schema)
+
+    def _find_rekeyed(self, table: Descriptor, change: RowChange) -> _Rekeyed:
+        """Return own rows of a table that the transaction makes as they are found by its new key.
+        Raises NotNullViolation, DuplicateKey, and FeatureNotSupported where a key is not known."""
+        rows: dict[Key, dict[str, Any]] = {}
+        for (table_id, _), before in self.rows.items():
+            if table_id != table.table_id or before is None:
+                continue
+            row = change.of(before)
+            key = key_in_row(table, row)
+            if key is None:
+                raise _cannot_follow(table)
+            if key in rows:
+                raise primary_key_duplicated(table, key)
+            rows[key] = row
+        return _Rekeyed(table, change.names, rows)
+
+    def _put_anew(self, found: _Rekeyed) -> None:
+        """Let own rows be found by the new key of their table. Nobody else has any of it, so all
+        that was written to it comes to an insert for each row that is left."""
+        table = found.table
+        self._forget({table.table_id}, found.names)
+        for key, row in found.rows.items():
+            outside = tuple(
+                to_json(column.type, value)
+                for column, value in zip(table.key_columns, key, strict=True)
+            )
+            values = given_in_row(table, row)
+            self.add(table, Operation(OperationKind.INSERT, table.name, outside, values))
+            self.put((table.table_id, key), row)
 
     def _set_schema(self, schema: BlockSchema) -> None:
         self.schema = schema
@@ -324,8 +371,9 @@ class PendingChanges:
             if each.table == before.name
             for value in each.values.values()
         )
+        keyed = before.primary_key != table.primary_key
         if (
-            before.primary_key != table.primary_key
+            (keyed and computes)
             or any(_is_changed(c.type, after[e].type) for e, c in there.items() if e in after)
             or any(c.generated or (c.has_default and default_of_old_rows(c) is None) for c in new)
             or any(c.ordinal for c in new)  # it has another type, and other values
@@ -336,7 +384,8 @@ class PendingChanges:
         renamed = {c.name: after[e].name for e, c in there.items() if e in after}
         changed = {old: name for old, name in renamed.items() if old != name}
         values = {c.name: from_storage(c.type, default_of_old_rows(c)) for c in new}
-        return RowChange(gone, changed, values, frozenset((before.name,)), table.name)
+        own = table if keyed else None
+        return RowChange(gone, changed, values, frozenset((before.name,)), table.name, own)
 
     def _follow(self, shown: Shown, before: Descriptor) -> RowChange:
         """Return how own rows of a table become what they are after a change of it."""
@@ -370,14 +419,12 @@ class PendingChanges:
         shared = [table for table in tables if not table.temporary]
         self.emptied |= {table.table_id: table for table in shared}
         self._written |= self.emptied
-        self._forget(tables)
+        self._forget({t.table_id for t in tables}, {t.name for t in tables if not t.temporary})
 
-    def _forget(self, tables: Collection[Descriptor]) -> None:
-        """Forget what was written to these tables."""
-        if not tables:
+    def _forget(self, ids: Collection[int], names: Collection[str]) -> None:
+        """Forget what was written to tables of these ids and names."""
+        if not ids:
             return
-        names = {t.name for t in tables if not t.temporary}
-        ids = {t.table_id for t in tables}
         # Another list: a savepoint may keep this one.
         self.operations = [one for one in self.operations if one.table not in names]
         for name in [name for name in self.rows if name[0] in ids]:

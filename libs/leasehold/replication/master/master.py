@@ -357,6 +357,7 @@ class Master:
             self._limits,
             settings.batch,
             settings.outcomes,
+            self.changes.features,
         )
 
     def _gather_batch(self, batch: Batch, large: OversizedRequest | None, now: Now) -> None:

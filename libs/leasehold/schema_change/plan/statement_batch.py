@@ -303,7 +303,8 @@ class StatementBatch:
             if owning is None or "table" not in answered:
                 return answered  # nobody is to own it, or it was there
             return {**answered, **self.take(owning, sql, request_id, context, rows_about)}
-        if isinstance(change, AlterTable) and (keyed := self._key_new_table(change, ahead)):
+        said = (sql, request_id, context, rows_about)
+        if isinstance(change, AlterTable) and (keyed := self._key_new_table(change, ahead, said)):
             return keyed
         try:
             planned = plan(
@@ -424,9 +425,11 @@ class StatementBatch:
             answer["notices"] = tuple(notices)
         return answer
 
-    def _key_new_table(self, change: AlterTable, catalog: Catalog) -> Answer | None:
-        """Give a table of this request the primary key that a statement of its own says; None: it
-        says something else."""
+    def _key_new_table(
+        self, change: AlterTable, catalog: Catalog, said: tuple[Any, ...]
+    ) -> Answer | None:
+        """Give a table of this request the primary key that a statement of its own says, with the
+        columns of it that it adds; None: it says something else. `said`: as `take` has it."""
         named = (t for t in self.made.values() if t.name == change.table and t.sequence is None)
         table = next(named, None)
         if table is None or not table.hidden_key:
@@ -434,6 +437,10 @@ class StatementBatch:
         asked = read_key_change(table, change.actions)
         if asked is None or asked.key is None:
             return None
+        if asked.new:
+            columns = tuple(replace(each, key=None) for each in asked.new)
+            self.take(replace(change, actions=columns), *said)
+            table, catalog = self.made[table.table_id], self._ahead()
         made = give_key(table, asked.key, catalog)
         self._check_beside_jobs((made,), ())
         self._make(made)

@@ -224,8 +224,11 @@ class RenameIndex:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
+    """ADD COLUMN. `key`: ADD COLUMN … PRIMARY KEY, None = it is not the key."""
+
     column: ColumnDefinition
     if_not_exists: bool = False
+    key: AddPrimaryKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
