@@ -327,11 +327,13 @@ class PendingChanges:
             if not own or table is before.get(table_id):
                 continue
             change = self._follow_made(before[table_id], table)
+            if change.keyed is not None:
+                raise _cannot_follow(table)
             for name in own if change.gone or change.renamed or change.new else ():
                 row = self.rows[name]
                 if row is not None:
                     self.put(name, change.of(row))
-        self._forget([table for number, table in before.items() if number not in after])
+        self._forget(before.keys() - after.keys(), ())
         self.temporary, self.temporary_changed = schema, True
         self._use_schema()
 
