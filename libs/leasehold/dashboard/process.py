@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import signal
+from asyncio import AbstractEventLoop
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from threading import Event as Flag
 from typing import Final
 
 from leasehold.adapters.http.renewed_tls import RenewedTls
+from leasehold.adapters.metrics.health import Health
 from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.admin.budget_watch import BudgetWatch
@@ -28,6 +30,8 @@ from leasehold.settings.extras import need_extra
 from leasehold.settings.setting import from_environment
 from leasehold.settings.sql_address import SqlAddress
 
+TURN_S: Final = 1.0
+PATIENCE_S: Final = 60.0
 LOG: Final = logging.getLogger("leasehold.dashboard")
 
 
@@ -84,17 +88,27 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
         ClusterWatch(settings.client) as watch,
         ExitStack() as made,
     ):
+        health = exposition.health
         exposition.add("watch", partial(watch_samples, watch))
         if settings.cluster.metrics_port is not None:
             budgets = made.enter_context(BudgetWatch(settings.client))
             exposition.add("budgets", budgets.samples)
         worker = Worker(
-            dashboard_app(settings.client, watch, settings.own, check.judge, tls=renewed.context),
+            dashboard_app(
+                settings.client,
+                watch,
+                settings.own,
+                check.judge,
+                ready=partial(health.ready_when, lambda: ""),
+                tls=renewed.context,
+            ),
             loglevel=None,
             quiet=True,
             redirect_stdouts=False,
             override_logging=False,
         )
+        health.watch(PATIENCE_S)
+        worker.loop.call_soon(_turn, worker.loop, health)
         try:
             worker.execute_from_commandline()
         except SystemExit as ended:
@@ -104,3 +118,9 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
             exposition.remove("budgets")
     if code:
         raise LeaseholdError(f"Faust has ended with {code}; the lines above say why")
+
+
+def _turn(loop: AbstractEventLoop, health: Health) -> None:
+    """Note that the loop of Faust turns, each second from now on."""
+    health.turned()
+    loop.call_later(TURN_S, _turn, loop, health)
