@@ -27,6 +27,7 @@ from infra.secure.servers import (
     REDIS_REPLICATION,
     SENTINEL_FILE,
     SENTINEL_PORT,
+    SENTINEL_PROBE,
     WATCHED,
     Servers,
 )
@@ -124,7 +125,9 @@ def secure_file(plain: dict[str, Any], servers: Servers = ONE) -> dict[str, Any]
 
 def _all_files(servers: Servers) -> set[str]:
     certified = (*files.SERVERS, DASHBOARD)
-    several = {REDIS_REPLICATION, SENTINEL_FILE, files.redis_password(SENTINELS)}
+    several = {
+        *(REDIS_REPLICATION, SENTINEL_FILE, SENTINEL_PROBE, files.redis_password(SENTINELS)),
+    }
     return {
         *(several if servers.sentinels else ()),
         files.AUTHORITY_FILE,
@@ -220,7 +223,7 @@ def _sentinel(plain: dict[str, Any], name: str, servers: Servers) -> dict[str, A
     for each in (files.certificate(REDIS), files.key(REDIS), files.AUTHORITY_FILE):
         seen(each)
     check = (
-        f"REDISCLI_AUTH=$$(cat {seen(files.redis_password(SENTINELS))}) redis-cli --tls"
+        f"REDISCLI_AUTH=$$(cat {seen(SENTINEL_PROBE)}) redis-cli --tls"
         f" --cacert {seen(files.AUTHORITY_FILE)} -p {SENTINEL_PORT} sentinel ckquorum {WATCHED}"
         " | grep -q ^OK"
     )

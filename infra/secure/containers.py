@@ -22,6 +22,7 @@ from infra.secure.secret_files import SecretFiles
 from infra.secure.servers import (
     REDIS_REPLICATION,
     SENTINEL_FILE,
+    SENTINEL_PROBE,
     THREE,
     replication_lines,
     sentinel_lines,
@@ -29,6 +30,7 @@ from infra.secure.servers import (
 from infra.secure.users import (
     ADMINISTRATOR,
     OF_SERVERS,
+    PROBE,
     REPLICATION,
     SENTINELS,
     USERS,
@@ -51,6 +53,8 @@ UIDS: Final[Mapping[str, int]] = {
     files.REDIS_USERS: 999,
     REDIS_REPLICATION: 999,
     SENTINEL_FILE: 999,
+    SENTINEL_PROBE: 999,
+    files.redis_password(PROBE): 999,
 }
 """By file, who reads it: users of the images of Kafka and Redis. All others are for our own."""
 
@@ -65,6 +69,7 @@ def make_secrets(folder: Path, database: str) -> None:
     made.write(REDIS_REPLICATION, _lines(replication_lines(password)))
     password = made.secret(files.redis_password(SENTINELS))
     made.write(SENTINEL_FILE, _lines(sentinel_lines(THREE, password)))
+    made.write(SENTINEL_PROBE, _lines([password]))
     if os.geteuid() != 0:
         return  # on the host, to be looked at
     for path in folder.rglob("*"):

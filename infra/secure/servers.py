@@ -21,6 +21,8 @@ CLUSTER_ID: Final = "TGVhc2Vob2xkLXRocmVlLQ"
 HEALTHY: Final = {"condition": "service_healthy"}
 REDIS_REPLICATION: Final = "redis-replication.conf"
 SENTINEL_FILE: Final = "sentinel.conf"
+SENTINEL_PROBE: Final = "sentinel-probe"
+"""The password of Sentinels, for who looks after one in its container."""
 
 
 class Servers(NamedTuple):

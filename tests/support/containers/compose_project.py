@@ -117,8 +117,10 @@ class ComposeProject:
             return self._listens(container), ""
         if kind == "CMD-SHELL":
             command = ["sh", "-c", interpolated(command[0], self._environ)]
-        # Redis' image is root's until its entry point has given that up.
-        done = container.run(*command, as_root=_image_name(self.services[name]) in USER_OF)
+        # Docker runs it as the container's user, which is root's where an entry point gives it up.
+        service = self.services[name]
+        as_root = _image_name(service) in USER_OF and "user" not in service
+        done = container.run(*command, as_root=as_root)
         return done.returncode == 0, done.stdout + done.stderr
 
     def await_healthy(self, name: str) -> None:

@@ -134,6 +134,8 @@ def test_what_servers_are_told_in_files_is_made_for_their_user(tmp_path: Path) -
     users = (tmp_path / "redis-users.acl").read_text("ascii")
     assert "user sentinels " in users
     assert "user replication " in users
-    for name in ("sentinel.conf", "redis-replication.conf"):
-        assert UIDS[name] == 999
-        assert UIDS.get(name, SERVICES_UID) != SERVICES_UID
+    for server in (*THREE.redis, *THREE.sentinels):
+        for secret in committed()["services"][server]["secrets"]:
+            name = committed()["secrets"][secret]["file"].partition("}/")[2]
+            public = name.endswith(".pem")
+            assert public or UIDS.get(name, SERVICES_UID) == 999, (server, name)
