@@ -253,6 +253,8 @@ class LocalCluster:
             own |= self._compiled()
         if service is not None and service.sql is not None:
             own["LEASEHOLD_SQL_PORT"] = str(self.ports.sql[service.sql])
+        if service is not None and service.dashboard:  # its users act there, from its pages
+            own["LEASEHOLD_SQL_PORT"] = str(self.ports.sql[0])
         return {
             **inherited,
             "PYTHONUNBUFFERED": "1",

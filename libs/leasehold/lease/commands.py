@@ -20,6 +20,8 @@ LOCKS_MAX = 4_096
 """Advisory locks of a database that somebody holds or waits for."""
 LOCK_USERS_MAX = 1_000
 """Owners that hold one of them or wait for it."""
+LOCKS_PER_CALL_MAX = 256
+"""Locks that one ClaimLocks or GiveLocks names."""
 LISTED_LOCKS_MAX = 1_000
 WAITS_FOLLOWED_MAX = 1_000
 """Owners that a look for a deadlock passes."""
@@ -199,6 +201,26 @@ class GiveLock(NamedTuple):
     exclusive: bool
 
 
+class ClaimLocks(NamedTuple):
+    """Asks for the first `wanted` of `names` (space, high, low) that no other owner is in the way
+    of, in the name of `owner`; nobody waits for one. Those that it has already count."""
+
+    session: int
+    owner: int
+    wanted: int
+    exclusive: bool
+    names: tuple[tuple[int, int, int], ...]
+
+
+class GiveLocks(NamedTuple):
+    """Gives one mode of several locks back."""
+
+    session: int
+    owner: int
+    exclusive: bool
+    names: tuple[tuple[int, int, int], ...]
+
+
 class ListLocks(NamedTuple):
     """Asks for the first `names_max` locks that live sessions hold or wait for."""
 
@@ -248,6 +270,8 @@ Command: TypeAlias = (
     | DropTable
     | TakeLock
     | GiveLock
+    | ClaimLocks
+    | GiveLocks
     | ListLocks
     | Holders
     | Liveness

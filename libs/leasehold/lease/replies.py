@@ -231,6 +231,16 @@ class LockGiven(NamedTuple):
     was_held: bool
 
 
+class LocksClaimed(NamedTuple):
+    """The answer to ClaimLocks: the places of those of its names that are held now, from 0.
+    `epoch`: the registered one. `full`: there is no room for more."""
+
+    run_id: str
+    epoch: int
+    full: bool
+    held: tuple[int, ...]
+
+
 class LockUse(NamedTuple):
     """A use of an advisory lock: it is held, or waited for."""
 
@@ -268,6 +278,7 @@ Reply: TypeAlias = (
     | LockTaken
     | LockWaits
     | LockGiven
+    | LocksClaimed
     | LockList
     | HolderList
     | LivenessReport

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from leasehold.lease.agent.session import AgentSession, HolderLimits
@@ -20,8 +20,11 @@ from leasehold.lease.commands import (
     LISTED_LOCKS_MAX,
     LOCK_USERS_MAX,
     LOCKS_MAX,
+    LOCKS_PER_CALL_MAX,
+    ClaimLocks,
     Command,
     GiveLock,
+    GiveLocks,
     ListLocks,
     TakeLock,
 )
@@ -30,6 +33,7 @@ from leasehold.lease.replies import (
     LedgerRefused,
     LockGiven,
     LockList,
+    LocksClaimed,
     LockTaken,
     LockUse,
     LockWaits,
@@ -68,9 +72,14 @@ LOST: Final = (
 )
 
 
+ROWS: Final = 3
+"""The space of rows that were claimed."""
+
+
 class LockName(NamedTuple):
     """An advisory lock, as in pg_locks: `space` is objsubid (1: `high` and `low` are the halves of
-    a bigint; 2: they are two integers)."""
+    a bigint; 2: they are two integers). In `ROWS` rows are claimed: `high` is a table's id, `low`
+    a digest of the row's key."""
 
     space: int
     high: int
@@ -174,6 +183,89 @@ class NodeLocks:
         finally:
             if queued:  # it was ended
                 self.give(holder, name, exclusive=exclusive)
+
+    def claim(
+        self,
+        holder: LockHolder,
+        names: Sequence[LockName],
+        wanted: int,
+        *,
+        exclusive: bool,
+        stopped: Callable[[], bool],
+    ) -> list[LockName]:
+        """Take the first `wanted` of several locks that no other session has, and return those
+        that are held now, in their order. `stopped`: whether the statement was ended.
+
+        Raises QueryCanceled, OutOfMemory (53200), LedgerUnavailable (58030).
+        """
+        owner = owner_of(holder.process)
+        pause_s, no_ledger_s = ASK_FIRST_S, time.monotonic() + LEDGER_WAIT_S
+        while True:
+            reply = self._claim(holder, owner, tuple(names), wanted, exclusive)
+            if isinstance(reply, LocksClaimed):
+                held = [names[place] for place in reply.held]
+                if reply.full and not held:
+                    raise no_room()
+                return held
+            if stopped():
+                raise QueryCanceled("the statement that has waited for the ledger was ended")
+            if time.monotonic() >= no_ledger_s:
+                raise _no_locks(reply)
+            with self._given:
+                self._given.wait(pause_s)
+            pause_s = min(2 * pause_s, ASK_LAST_S)
+
+    def _claim(
+        self,
+        holder: LockHolder,
+        owner: int,
+        names: tuple[LockName, ...],
+        wanted: int,
+        exclusive: bool,
+    ) -> Reply | LedgerUnavailable:
+        with self._calls:
+            opened = self._in_session()
+            if opened is not None:
+                return opened
+            session = self._session.id
+            reply = self._call(ClaimLocks(session, owner, wanted, exclusive, names))
+            if isinstance(reply, LedgerUnavailable):  # it may have been carried out
+                for name in names:
+                    if (owner, name, exclusive) not in self._granted:
+                        self._owe(GiveLock(session, owner, *name, exclusive))
+            elif isinstance(reply, LocksClaimed) and reply.run_id != self._run_id:
+                self._lose_all()
+                return LedgerRefused(RefusalReason.DEAD, reply.run_id)
+            elif isinstance(reply, LocksClaimed):
+                held = {names[place] for place in reply.held}
+                owed = {GiveLock(session, owner, *name, exclusive) for name in held}
+                self._ungiven = deque(each for each in self._ungiven if each not in owed)
+                grant = _Grant(holder, reply.epoch)
+                for name in held:
+                    self._granted.setdefault((owner, name, exclusive), grant)
+                self._used_ns = self._clock_ns()
+            elif isinstance(reply, LedgerRefused) and reply.reason in _SESSION_GONE:
+                self._lose_all()
+            return reply
+
+    def give_many(self, holder: LockHolder, names: Sequence[LockName], *, exclusive: bool) -> None:
+        """Give several locks back as `give` does one."""
+        owner = owner_of(holder.process)
+        with self._calls:
+            for name in names:
+                self._granted.pop((owner, name, exclusive), None)
+            self._used_ns = self._clock_ns()
+            if not self._session.is_open:
+                return
+            session = self._session.id
+            for first in range(0, len(names), LOCKS_PER_CALL_MAX):
+                part = tuple(names[first : first + LOCKS_PER_CALL_MAX])
+                command = GiveLocks(session, owner, exclusive, part)
+                if not isinstance(self._call(command), LockGiven):
+                    for name in part:
+                        self._owe(GiveLock(session, owner, *name, exclusive))
+        with self._given:
+            self._given.notify_all()
 
     def _ask(
         self, holder: LockHolder, owner: int, name: LockName, exclusive: bool, waits: bool
@@ -416,11 +508,17 @@ def _is_for_good(reply: Reply | LedgerUnavailable) -> bool:
             hint="Take advisory locks in one order everywhere. pg_locks shows who has which.",
         )
     if reply.reason is RefusalReason.LIMIT:
-        raise OutOfMemory(
-            f"out of shared memory: a database has at most {LOCKS_MAX} advisory locks at a time,"
-            f" and one of them at most {LOCK_USERS_MAX} holders and waiters"
-        )
+        raise no_room()
     return reply.reason is RefusalReason.LOCKED
+
+
+def no_room() -> OutOfMemory:
+    """Return the error where the ledger has no room for another lock."""
+    return OutOfMemory(
+        f"out of shared memory: a database has at most {LOCKS_MAX} advisory locks and claimed rows"
+        f" at a time, and one of them at most {LOCK_USERS_MAX} holders and waiters",
+        hint="COMMIT gives claimed rows back. pg_locks shows who has which.",
+    )
 
 
 def _no_locks(reply: Reply | LedgerUnavailable) -> LedgerUnavailable:

@@ -8,10 +8,12 @@ from leasehold.lease.commands import (
     HOLDERS_MAX,
     Acquire,
     Change,
+    ClaimLocks,
     Command,
     DropTable,
     ExpireAgent,
     GiveLock,
+    GiveLocks,
     Holders,
     KillSession,
     Lease,
@@ -44,6 +46,7 @@ KINDS = (
     *("min_version", "seed", "ready", "kill", "expire", "drop", "holders", "liveness", "newest"),
     *("snapshot", "vouch"),
     *("take_lock", "take_lock", "take_lock", "take_lock", "give_lock", "give_lock", "list_locks"),
+    *("claim_locks", "claim_locks", "give_locks"),
 )
 
 
@@ -210,6 +213,19 @@ class CommandMaker:
         if held and self.random.random() < 0.8:
             key, owner = self.random.choice(held)
         return GiveLock(*owner, *key, self.random.random() < 0.6)
+
+    def _claim_locks(self, state: LedgerState, run_id: str) -> Command:
+        names = tuple(self._lock() for _ in range(self.random.randint(1, 4)))
+        wanted, exclusive = self.random.randint(1, 4), self.random.random() < 0.7
+        return ClaimLocks(
+            self._session(state), self.random.choice((1, 2)), wanted, exclusive, names
+        )
+
+    def _give_locks(self, state: LedgerState, run_id: str) -> Command:
+        names = tuple(self._lock() for _ in range(self.random.randint(1, 3)))
+        held = [owner for row in state.locks.values() for owner in row.holders]
+        owner = self.random.choice(held) if held else (self._session(state), 1)
+        return GiveLocks(*owner, self.random.random() < 0.6, names)
 
     def _list_locks(self, state: LedgerState, run_id: str) -> Command:
         return ListLocks(self.random.choice((1, 1_000)))

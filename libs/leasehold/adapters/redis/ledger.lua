@@ -570,11 +570,56 @@ local function is_deadlock(me)
   return false
 end
 
-function commands.take_lock(session, owner)
+local function no_locks(session)
   local refused = no_session(session)
   if refused then return refused end
   if meta('ready') ~= run then return refuse('not ready') end
   if meta('fences') ~= meta('epoch') then return refuse('unfenced') end
+end
+
+local function modes_of(holders, me)
+  for _, each in ipairs(holders) do
+    if each[1] == me then return each[2] end
+  end
+  return 0
+end
+
+function commands.claim_locks(session, owner)
+  local refused = no_locks(session)
+  if refused then return refused end
+  begin_run()
+  local me, wanted = session .. '.' .. owner, tonumber(ARGV[4])
+  local mode = ARGV[5] == '1' and EXCLUSIVE or SHARED
+  local held, full = {}, '0'
+  for i = 6, #ARGV, 3 do
+    if #held >= wanted then break end
+    local key = ARGV[i] .. ':' .. ARGV[i + 1] .. ':' .. ARGV[i + 2]
+    local holders, queue = live_lock(key)
+    local had, free = modes_of(holders, me), redis.call('HGET', waits, me) ~= key
+    if had == mode or had == SHARED + EXCLUSIVE then
+      free = true
+    else
+      for _, each in ipairs(before(holders, queue, me, #queue + 1)) do
+        if conflict(mode, each[2]) then free = false end
+      end
+      if free then
+        if had == 0 and is_full(key, holders, queue) then
+          full = '1'
+          break
+        end
+        holders = without(holders, me)
+        holders[#holders + 1] = {me, had + mode}
+      end
+      put_lock(key, holders, queue)
+    end
+    if free then held[#held + 1] = text((i - 6) / 3) end
+  end
+  return {'locks claimed', run, text(epoch()), full, held}
+end
+
+function commands.take_lock(session, owner)
+  local refused = no_locks(session)
+  if refused then return refused end
   begin_run()
   local me, key = session .. '.' .. owner, ARGV[4] .. ':' .. ARGV[5] .. ':' .. ARGV[6]
   local mode = ARGV[7] == '1' and EXCLUSIVE or SHARED
@@ -616,12 +661,7 @@ function commands.take_lock(session, owner)
   return {'lock waits', run}
 end
 
-function commands.give_lock(session, owner)
-  local refused = closed()
-  if refused then return refused end
-  begin_run()
-  local me, key = session .. '.' .. owner, ARGV[4] .. ':' .. ARGV[5] .. ':' .. ARGV[6]
-  local mode = ARGV[7] == '1' and EXCLUSIVE or SHARED
+local function give_lock(me, key, mode)
   if redis.call('HGET', waits, me) == key then leave_queue(me) end
   local holders, queue = live_lock(key)
   local had, given = 0, '0'
@@ -634,6 +674,27 @@ function commands.give_lock(session, owner)
   holders = without(holders, me)
   if had > 0 then holders[#holders + 1] = {me, had} end
   put_lock(key, holders, queue)
+  return given
+end
+
+function commands.give_lock(session, owner)
+  local refused = closed()
+  if refused then return refused end
+  begin_run()
+  local key = ARGV[4] .. ':' .. ARGV[5] .. ':' .. ARGV[6]
+  local mode = ARGV[7] == '1' and EXCLUSIVE or SHARED
+  return {'lock given', run, give_lock(session .. '.' .. owner, key, mode)}
+end
+
+function commands.give_locks(session, owner)
+  local refused = closed()
+  if refused then return refused end
+  begin_run()
+  local mode, given = ARGV[4] == '1' and EXCLUSIVE or SHARED, '0'
+  for i = 5, #ARGV, 3 do
+    local key = ARGV[i] .. ':' .. ARGV[i + 1] .. ':' .. ARGV[i + 2]
+    if give_lock(session .. '.' .. owner, key, mode) == '1' then given = '1' end
+  end
   return {'lock given', run, given}
 end
 

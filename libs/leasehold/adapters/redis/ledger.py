@@ -19,13 +19,16 @@ from leasehold.adapters.redis.client import make_client
 from leasehold.adapters.redis.server_look import NO_CLUSTER
 from leasehold.lease.commands import (
     LEASES_PER_SESSION_MAX,
+    LOCKS_PER_CALL_MAX,
     SESSION_ID_MAX,
     TABLES_PER_CALL_MAX,
     Acquire,
+    ClaimLocks,
     Command,
     DropTable,
     ExpireAgent,
     GiveLock,
+    GiveLocks,
     Holders,
     KillSession,
     ListLocks,
@@ -55,6 +58,7 @@ from leasehold.lease.replies import (
     LivenessReport,
     LockGiven,
     LockList,
+    LocksClaimed,
     LockTaken,
     LockWaits,
     MinVersionSet,
@@ -211,6 +215,8 @@ _NAMES: Final[dict[type, str]] = {
     DropTable: "drop",
     TakeLock: "take_lock",
     GiveLock: "give_lock",
+    ClaimLocks: "claim_locks",
+    GiveLocks: "give_locks",
     ListLocks: "list_locks",
     Holders: "holders",
     Liveness: "liveness",
@@ -247,6 +253,8 @@ def _check_limits(command: Command) -> None:
         case Publish(changes=changes):
             assert 1 <= len(changes) <= TABLES_PER_CALL_MAX, "a publish names its tables"
             assert len({change.table for change in changes}) == len(changes)
+        case ClaimLocks(names=names) | GiveLocks(names=names):
+            assert 1 <= len(names) <= LOCKS_PER_CALL_MAX, "claims go in parts"
         case SeedTables(tables=tables):
             assert len(tables) <= TABLES_PER_CALL_MAX, "a re-seeding goes in parts"
             for seed in tables:
@@ -302,6 +310,7 @@ _REPLIES: Final[dict[str, Read]] = {
         "lock taken": LockTaken,
         "lock waits": LockWaits,
         "lock given": LockGiven,
+        "locks claimed": LocksClaimed,
         "locks": LockList,
         "holders": HolderList,
         "liveness": LivenessReport,
