@@ -230,6 +230,6 @@ def test_what_is_old_is_said_to_be_old_and_not_a_fault(
         assert "Shown is what was known" in text
         assert "as of" in browser.run("return document.getElementById('health').innerText")
         assert browser.run("return document.getElementById('health').dataset.tone") == "wait"
-        assert "flights" in text, "what was known stays readable"
+        assert "bookings" in text, "what was known stays readable"
         browser.screenshot(kept(tmp_path, "stale"))
         assert browser.faults() == []
