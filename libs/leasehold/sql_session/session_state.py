@@ -9,9 +9,11 @@ from leasehold.adapters.os.clock import unix_us
 from leasehold.replica.advisory_locks import Waits
 from leasehold.replica.sequences.session_values import SessionSequenceValues
 from leasehold.replica.serving_node import SqlNode
+from leasehold.replica.temporary_tables import TemporaryTables
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.advisory_locks import SessionLocks
 from leasehold.sql_session.cursors import SqlCursors
+from leasehold.sql_session.listening import SessionListening
 from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.running import Running
 from leasehold.sql_session.session_role import SessionRole
@@ -54,6 +56,7 @@ class SessionState:
             self._lock_waits,
             lambda: not self.running.non_blocking,
         )
+        self.listening = SessionListening(node.notifications, self.process)
         self.settings = SettingCommands(
             settings,
             role=self.role,
@@ -65,6 +68,7 @@ class SessionState:
                 self.cursors.told,
                 self.locks,
                 self._warn,
+                self.listening,
                 lambda: self.check_may_write(),
             ),
         )
@@ -72,6 +76,7 @@ class SessionState:
         self.privileges = PrivilegeCheck()
         self.trace = SessionTrace(node.spans, self.process, node.database, node.name)
         self.sequence_values = SessionSequenceValues()
+        self.temporary = TemporaryTables(self.process)
         self.has_several = False
         """The statements of one text run now, which are one transaction."""
         self.plan_of = partial(plans.get, making=self.running.planning)

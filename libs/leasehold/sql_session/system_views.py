@@ -6,7 +6,7 @@ lease.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -27,13 +27,14 @@ from leasehold.model.errors import (
 from leasehold.model.ids import format_request_id
 from leasehold.model.records.requests import ChangeRequest, JobControl, LockFence
 from leasehold.pgwire.wire_errors import Canceled
-from leasehold.replica.advisory_locks import LockName, process_of
+from leasehold.replica.advisory_locks import ROWS, LockName, process_of
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.job.control import refuse_unaskable
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.sql_session.advisory_locks import SessionLocks, Taken
 from leasehold.sql_session.catalog_rows import catalog_rows
+from leasehold.sql_session.listening import SessionListening
 from leasehold.sql_session.others import HIDDEN, Others
 from leasehold.sql_session.session_role import SessionRole
 from leasehold.values import jsonb
@@ -52,15 +53,17 @@ class NodeTelling:
         cursors: Callable[[], Iterable[Row]] = tuple,
         locks: SessionLocks | None = None,
         warn: Callable[[str, str], None] = lambda sqlstate, words: None,
+        listening: SessionListening | None = None,
         check_may_write: Callable[[], None] = lambda: None,
     ) -> None:
         """Tell of a node, and of the `cursors` and `locks` of the session that asks, which is that
-        `role`. `warn` tells its client a code and words. `check_may_write` raises
-        ReadOnlyTransaction where its transaction may not write."""
+        `role`, and what it listens to. `warn` tells its client a code and words. `check_may_write`
+        raises ReadOnlyTransaction where its transaction may not write."""
         self._node = node
         self._role = role
         self._others = Others(role)
         self._session_locks, self._warn = locks, warn
+        self._listening = listening
         self._check_may_write = check_may_write
         self._own: Mapping[str, Callable[[], Iterable[Row]]] = {
             "transactions": self._transactions,
@@ -184,8 +187,21 @@ class NodeTelling:
                 }
 
     def _advisory(self, use: LockUse) -> Row:
-        """Return an advisory lock as a row. A process's number says something on its own node."""
+        """Return an advisory lock as a row, or a row that was claimed (`objid` is a digest of its
+        key). A process's number says something on its own node."""
         process = process_of(use.owner)
+        if use.space == ROWS:
+            return {
+                "locktype": "tuple",
+                "database": oids.DATABASE,
+                "relation": oids.table_oid(use.high),
+                "objid": use.low,
+                "virtualtransaction": f"{use.agent}/{process}",
+                "pid": process if self._node.advisory_locks.is_own(use) else None,
+                "mode": "ExclusiveLock" if use.exclusive else "RowShareLock",
+                "granted": int(use.granted),
+                "fastpath": 0,
+            }
         return {
             "locktype": "advisory",
             "database": oids.DATABASE,
@@ -283,6 +299,10 @@ class NodeTelling:
 
     def fence(self) -> LockFence | None:
         return None if self._session_locks is None else self._session_locks.fence()
+
+    def listening(self) -> tuple[Sequence[str], float]:
+        heard = self._listening
+        return ((), 0.0) if heard is None else (heard.channels, heard.usage)
 
     def _signal(self, done: str, process: int, act: Callable[[int], bool]) -> bool:
         """End a session or what it runs, of which the audit log is told before. Raises
