@@ -32,7 +32,7 @@ ROWS: Final = 200
 PAGES: Final = {
     "overview": ("/", "document.querySelector('[data-key=writes] rect')"),
     "tables": ("/tables", "document.body.innerText.includes('bookings')"),
-    "table": ("/tables/flights", "document.body.innerText.includes('both living versions')"),
+    "table": ("/tables/flights", "document.body.textContent.includes('both living versions')"),
     "jobs": ("/jobs", "document.querySelectorAll('.job').length > 1"),
     "job": ("/jobs/{blocked}", "document.body.innerText.includes('select * from flights')"),
     "nodes": ("/nodes", "document.body.innerText.includes('silent')"),

@@ -49,8 +49,8 @@ WITHIN_S: Final = 0.25
 SECONDS_KEPT_S: Final = 120.0
 MINUTES_KEPT_S: Final = 900.0
 """What was told stands on the topic: tables need what is not over, and what was before."""
-LOOK_AHEAD: Final = 60
-"""Windows behind the first one after a start in which something may be counted already."""
+AHEAD_S: Final = 60
+"""So far behind the first record after a start something may be counted already."""
 LOOK_BACK: Final = 5
 """Windows before the first one after a start in which one is looked for that was never told."""
 SESSION_TIMEOUT_S: Final = 12.0
@@ -110,7 +110,10 @@ def activity_app(
         async for events in stream.take_events(RECORDS_MAX, within=WITHIN_S):
             with saying_failures():
                 if order.next is None:
-                    order.next = seconds.find_next(events[0])
+                    # A group that was cut off early has committed nothing, and begins at the end;
+                    # and one of its tables may have been written further than the other.
+                    found = (seconds.find_next(events[0]), minutes.find_next(events[0]))
+                    order.next = min(filter(None, found), default=None)
                 offsets = [event.message.offset for event in events]
                 follow, missing = order.follow(offsets, boottime_ns() / 1e9)
                 if missing is not None:
@@ -164,6 +167,7 @@ class _WrittenWindows:
         self._length_s = length_s
         self._told = told
         self._partition = partition
+        self._kept_windows = int(kept_s) // length_s
         self._open_s: int | None = None
         self._table = app.Table(name, default=dict, partitions=1, help="writes")
         self._windows = self._table.tumbling(float(length_s), expires=kept_s).relative_to_stream()
@@ -187,7 +191,7 @@ class _WrittenWindows:
         begin_s = self._begin_of(event)
         looked = (
             self._value_at(event, begin_s - back * self._length_s)
-            for back in range(-LOOK_AHEAD, LOOK_BACK + 1)
+            for back in range(-AHEAD_S // self._length_s, self._kept_windows + 1)
         )
         return max((value["through"] for value in looked if value), default=None)
 
