@@ -49,8 +49,8 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
         raise FeatureNotSupported(
             f"index method {body['accessMethod']!r:.40} is not supported; btree is",
             position=reading.position(reading.next(word_index, "using")),
-            hint="Of jsonb index what is asked for by itself: CREATE INDEX ON t ((doc ->> 'key')) is"
-            " used by WHERE doc ->> 'key' = 'value'.",
+            hint="Of jsonb index what is asked for: CREATE INDEX ON t ((doc ->> 'key')) is used by"
+            " WHERE doc ->> 'key' = 'value'.",
         )
     opening = reading.opening(word_index)
     parts = _parts(reading, body["indexParams"], opening, table)
