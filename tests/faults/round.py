@@ -364,6 +364,7 @@ class _Round:
     def _checked(self) -> list[str]:
         """What `leasehold check` finds: the conditions of d ⊨ S and the checksums of every node."""
         said = check(self._cluster)
+        (self._folder / "check.json").write_text(said.out)
         told = json.loads(said.out) if said.out else {}
         wrong = [f"check: {trouble}" for trouble in told.get("troubles", [said.err[-400:]])]
         missing = set(self._parts.nodes) - {report["node"] for report in told.get("reports", [])}
