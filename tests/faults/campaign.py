@@ -29,7 +29,7 @@ TRIES: Final = 3
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
     """What is to be run. `faults`: how many, about; `schedule`: this one alone, `repeat` times;
-    `single`: one fault a round; `mutation`: of the product, and the end once it is seen."""
+    `events`: in each round, 0 = drawn; `mutation`: of the product, and the end once it is seen."""
 
     parts: Parts
     faults: int = 20
@@ -37,7 +37,7 @@ class Wishes:
     schedule: Schedule | None = None
     repeat: int = 1
     without: tuple[str, ...] = ()
-    single: bool = False
+    events: int = 0
     shrink: bool = False
     figures: Path | None = None
     mutation: str | None = None
@@ -88,7 +88,7 @@ class Campaign:
             return
         without = (*wishes.without, *(() if find_compiler() else (COMPILER,)))
         while self.faults < wishes.faults:
-            yield draw(seed, wishes.parts, without, int(wishes.single))
+            yield draw(seed, wishes.parts, without, wishes.events)
             seed += 1
 
     def _one(self, schedule: Schedule) -> Report:
