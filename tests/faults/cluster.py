@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from infra.local_cluster import ROOT, LocalCluster
-from infra.ports import LOOPBACK, Ports, find_free_port
+from infra.ports import LOOPBACK, BrokerPorts, Ports, find_free_port
 from tests.faults.kinds import SESSION_TTL_MS
 from tests.faults.links import Links
 from tests.faults.parts import KAFKA, REDIS, SQL, Parts
@@ -55,27 +55,24 @@ class FaultCluster(LocalCluster):
         self._libs = libs
         self._listeners = {name: find_free_port() for name in parts.processes}
         environ = {**os.environ, **ENVIRON}
-        super().__init__(
-            data, Ports.free(), environ, parts.services, broker_settings=self._broker_settings()
-        )
-        inner = f"PLAINTEXT://{LOOPBACK}:{self.ports.kafka}"
-        self._broker.extra["listeners"] = ",".join(
-            [
-                inner,
-                *(f"{name.upper()}://{LOOPBACK}:{p}" for name, p in self._listeners.items()),
-                f"CONTROLLER://{LOOPBACK}:{self.ports.kafka_controller}",
-            ]
-        )
-        proxied = [
-            f"{name.upper()}://{LOOPBACK}:{links.reserve(f'{name}-{KAFKA}')}"
-            for name in parts.processes
-        ]
-        self._broker.extra["advertised.listeners"] = ",".join([inner, *proxied])
+        super().__init__(data, Ports.free(), environ, parts.services)
 
-    def _broker_settings(self) -> dict[str, str]:
+    def _settings_of_broker(self, ports: BrokerPorts) -> dict[str, str]:
+        """A listener for each process, whose clients are told the address of its own link."""
+        inner = f"PLAINTEXT://{LOOPBACK}:{ports.clients}"
+        own = [f"{name.upper()}://{LOOPBACK}:{port}" for name, port in self._listeners.items()]
+        proxied = [
+            f"{name.upper()}://{LOOPBACK}:{self.links.reserve(f'{name}-{KAFKA}')}"
+            for name in self.parts.processes
+        ]
         names = ("PLAINTEXT", "CONTROLLER", *(name.upper() for name in self._listeners))
-        protocols = ",".join(f"{name}:PLAINTEXT" for name in names)
-        return {"listener.security.protocol.map": protocols}
+        controller = f"CONTROLLER://{LOOPBACK}:{ports.controller}"
+        return {
+            **super()._settings_of_broker(ports),
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+            "listeners": ",".join([inner, *own, controller]),
+            "advertised.listeners": ",".join([inner, *proxied]),
+        }
 
     def addresses(self, name: str) -> dict[str, str]:
         """Return where the servers are for `name`: at its own links, or directly for clients."""
