@@ -23,14 +23,20 @@ else
 fi
 
 if command -v mvn > /dev/null; then
-  for jar in org.postgresql:postgresql:42.7.4 org.liquibase:liquibase-core:4.29.2; do
+  for jar in org.postgresql:postgresql:42.7.4 org.liquibase:liquibase-core:4.29.2 \
+    org.flywaydb:flyway-core:10.20.1 org.flywaydb:flyway-database-postgresql:10.20.1; do
     mvn --quiet --batch-mode dependency:copy -Dartifact="$jar" -DoutputDirectory="$folder/jars" \
       || miss "$jar"
   done
-  # What Liquibase itself needs.
+  # What Liquibase and Flyway themselves need.
   for jar in com.opencsv:opencsv:5.9 org.yaml:snakeyaml:2.2 javax.xml.bind:jaxb-api:2.3.1 \
     org.apache.commons:commons-collections4:4.4 org.apache.commons:commons-text:1.12.0 \
-    org.apache.commons:commons-lang3:3.15.0 commons-io:commons-io:2.16.1; do
+    org.apache.commons:commons-lang3:3.15.0 commons-io:commons-io:2.16.1 \
+    com.fasterxml.jackson.core:jackson-databind:2.17.2 \
+    com.fasterxml.jackson.core:jackson-core:2.17.2 \
+    com.fasterxml.jackson.core:jackson-annotations:2.17.2 \
+    com.fasterxml.jackson.dataformat:jackson-dataformat-toml:2.17.2 \
+    com.google.code.gson:gson:2.11.0; do
     mvn --quiet --batch-mode dependency:copy -Dartifact="$jar" -DoutputDirectory="$folder/jars" \
       || miss "$jar"
   done

@@ -101,9 +101,9 @@ CLIENTS: Final[tuple[Client, ...]] = (
     Client(
         "Flyway",
         "10.20.1",
-        "migrate, validate, info, repair, clean",
-        "baseline, which gives a table its key behind its first row; a CHECK that rows of the same"
-        " migration mend",
+        "baseline, migrate, validate, info, repair, clean",
+        "a CHECK that rows of the same migration mend",
+        _OTHERS,
     ),
     Client(
         "golang-migrate",

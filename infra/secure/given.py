@@ -111,6 +111,8 @@ def process_settings(
             "LEASEHOLD_SQL_TLS_CERT": file(files.certificate("sql")),
             "LEASEHOLD_SQL_TLS_KEY": file(files.key("sql")),
         }
+    elif service is not None and service.dashboard:
+        given["LEASEHOLD_SQL_TLS_CA"] = authority
     elif service is None:
         given |= {
             "LEASEHOLD_SQL_USER": SQL_USER,

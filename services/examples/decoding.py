@@ -28,6 +28,7 @@ LEFT_OUT: Final = [1, 38]
 """How records begin: the format, and the kind: a row image; the end of all rows before it; a row
 that is there and whose image no message has room for."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_INFINITE: Final = {1 << 62: "infinity", -(1 << 62): "-infinity"}
 
 _MIRROR: Final = {code: 0x9E - code for code in range(0x20, 0x7F)}
 _NO_NUMBERS: Final = {"A": "-Infinity", "E": "Infinity", "F": "NaN"}
@@ -122,12 +123,22 @@ def interval_text(stored: str) -> str:
     return " ".join(words)
 
 
+def date_json(days: int) -> str:
+    """A date is days from 1970 on, 2**62 for infinity, and -(2**62) for -infinity."""
+    return _INFINITE.get(days) or (date(1970, 1, 1) + timedelta(days=days)).isoformat()
+
+
+def timestamp_json(us: int, epoch: datetime) -> str:
+    """A timestamp is microseconds from 1970 on; infinite ones are those of dates."""
+    return _INFINITE.get(us) or (epoch + timedelta(microseconds=us)).isoformat()
+
+
 _FROM_STORAGE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "boolean": bool,
     "bytea": lambda data: "\\x" + data.hex(),
-    "date": lambda days: (date(1970, 1, 1) + timedelta(days=days)).isoformat(),
-    "timestamp": lambda us: (_EPOCH + timedelta(microseconds=us)).replace(tzinfo=None).isoformat(),
-    "timestamptz": lambda us: (_EPOCH + timedelta(microseconds=us)).isoformat(),
+    "date": date_json,
+    "timestamp": lambda us: timestamp_json(us, _EPOCH.replace(tzinfo=None)),
+    "timestamptz": lambda us: timestamp_json(us, _EPOCH),
     "real": real_json,
     "double precision": double_json,
     "time": time_text,

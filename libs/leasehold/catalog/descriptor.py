@@ -31,9 +31,12 @@ from leasehold.catalog.sequence import Sequence, sequence_from_wire, sequence_to
 from leasehold.catalog.states import READABLE, WRITTEN, State
 from leasehold.catalog.wire_form import AS_LIST, Convert, Field, WireForm, required, sparse
 from leasehold.model.errors import MalformedRequest, UnknownColumn
+from leasehold.values.types import MOMENTS, element_of
 
 PROVISIONAL_FROM: Final = 1 << 40
 """Ids of tables that a transaction makes and that no log has given a number yet."""
+TEMPORARY_FROM: Final = 1 << 41
+"""Those of temporary tables, which no log ever gives a number."""
 COLUMNS_MAX: Final = 1_000
 INDEXES_MAX: Final = 64
 CHECKS_MAX: Final = 64
@@ -128,6 +131,11 @@ class Descriptor:
         return {c.name: c for c in self.in_place if c.state in READABLE and not c.hidden}
 
     @cached_property
+    def moments(self) -> tuple[Column, ...]:
+        """The columns of dates and timestamps, or of arrays of them, which may be infinite."""
+        return tuple(c for c in self.columns if (element_of(c.type) or c.type).name in MOMENTS)
+
+    @cached_property
     def by_alias(self) -> dict[str, Column]:
         """The public columns by the name they had before a rename that is not over yet."""
         return {c.alias: c for c in self.columns if c.alias and c.state in READABLE}
@@ -180,6 +188,11 @@ class Descriptor:
     def provisional(self) -> bool:
         """Whether it is made by a transaction that has not committed, so that no store has it."""
         return self.table_id >= PROVISIONAL_FROM
+
+    @property
+    def temporary(self) -> bool:
+        """Whether it is a session's own, which is never committed."""
+        return self.table_id >= TEMPORARY_FROM
 
     @cached_property
     def hidden_key(self) -> bool:

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from leasehold.model.features import Feature
+from leasehold.values.dates import is_infinite
 from leasehold.values.declared import DECLARED, ENUM
+from leasehold.values.types import MOMENTS
 
 ARRAY: Final = "[]"
 _NEWER: Final = {
@@ -64,6 +66,22 @@ def has_equal_nulls(body: Any) -> bool:
             return True
         return any(has_equal_nulls(value) for value in body.values())
     return isinstance(body, list | tuple) and any(map(has_equal_nulls, body))
+
+
+def has_infinite_time(body: Any) -> bool:
+    """Say whether the wire form of a table or a job has an infinite date or timestamp for a
+    default, or says infinity in an expression, of which types it may be."""
+    if isinstance(body, Mapping):
+        if str(body.get("type")) in MOMENTS and _is_infinite(body.get("default")):
+            return True
+        return any(has_infinite_time(v) for name, v in body.items() if name not in _NO_EXPRESSIONS)
+    if isinstance(body, str):
+        return "infinity" in body.lower()
+    return isinstance(body, list | tuple) and any(map(has_infinite_time, body))
+
+
+def _is_infinite(default: Any) -> bool:
+    return isinstance(default, int) and is_infinite(default)
 
 
 def _types_in(body: Any) -> Iterator[str]:

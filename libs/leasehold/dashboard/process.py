@@ -20,6 +20,8 @@ from leasehold.adapters.service_process import Environment, run_service
 from leasehold.admin.budget_watch import BudgetWatch
 from leasehold.admin.watch import ClusterWatch
 from leasehold.admin.watch_samples import watch_samples
+from leasehold.dashboard.activity.counting import ActivityCounting
+from leasehold.dashboard.activity.history import ActivityHistory, Series
 from leasehold.dashboard.password_check import PasswordCheck
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.topics import Topics
@@ -27,6 +29,7 @@ from leasehold.settings.client import ClientSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import ClusterSettings
 from leasehold.settings.extras import need_extra
+from leasehold.settings.private_files import make_private_folder
 from leasehold.settings.setting import from_environment
 from leasehold.settings.sql_address import SqlAddress
 
@@ -63,6 +66,21 @@ class ProcessSettings:
         return self.client.kafka, self.client.redis, self.client.cluster, self.own, self.sql
 
 
+class Activities:
+    """What is counted, by this dashboard or another one, as far as it was read here."""
+
+    def __init__(self, history: ActivityHistory, counting: ActivityCounting) -> None:
+        self._history, self._counting = history, counting
+
+    @property
+    def series(self) -> Series:
+        return self._history.series
+
+    @property
+    def trouble(self) -> str:
+        return self._history.trouble or self._counting.trouble
+
+
 def run_dashboard() -> int:
     """Serve the page until SIGTERM or SIGINT; return the exit code, as `run_service` says it."""
     return run_service(LOG.name, ProcessSettings.read, _show)
@@ -82,10 +100,14 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
 
     LOG.info("watching %s and its neighbours", settings.topics.log.name)
     check = PasswordCheck(settings.sql, settings.cluster.database)
+    folder = settings.cluster.folder / "activity"
+    make_private_folder(folder)
     with (
         serve_metrics(settings.cluster) as exposition,
         closing(RenewedTls(settings.own.served, settings.own.served.context())) as renewed,
         ClusterWatch(settings.client) as watch,
+        ActivityHistory(settings.client.kafka, settings.topics) as history,
+        ActivityCounting(settings.client.kafka, settings.topics, folder) as counting,
         ExitStack() as made,
     ):
         health = exposition.health
@@ -101,6 +123,9 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
                 check.judge,
                 ready=partial(health.ready_when, lambda: ""),
                 tls=renewed.context,
+                activity=Activities(history, counting),
+                connect=check.connect if settings.sql.port else None,
+                default_user=settings.sql.user,
             ),
             loglevel=None,
             quiet=True,

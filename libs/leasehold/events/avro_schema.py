@@ -20,10 +20,11 @@ from leasehold.catalog.elements import Column
 from leasehold.events.version_diff import column_words
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.values.arrays import elements_of
+from leasehold.values.dates import is_infinite
 from leasehold.values.doubles import number_of
 from leasehold.values.numeric import EXACT, decimal_of
 from leasehold.values.storage import plain_form, to_json
-from leasehold.values.types import FLOATS, Type, element_of
+from leasehold.values.types import FLOATS, MOMENTS, Type, element_of
 
 _TYPES: Final[Mapping[str, Any]] = {
     "smallint": "int",
@@ -112,7 +113,8 @@ def avro_schema(descriptor: Descriptor) -> dict[str, Any]:
 
 def avro_row(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values of a row by column name (`RowEvent.values`) as an Avro library takes them, but
-    for numeric, which `avro_numbers` brings to what the schema says."""
+    for numeric, which `avro_numbers` brings to what the schema says. An infinite date or timestamp
+    is its word still, which no library writes as one."""
     return {avro_name(name): _with_texts(value) for name, value in values.items()}
 
 
@@ -186,6 +188,8 @@ def _has_form(kind: Type, value: Any) -> bool:
     element = element_of(kind)
     if element is not None:
         return all(each is not None and _has_form(element, each) for each in elements_of(value))
+    if kind.name in MOMENTS:
+        return not is_infinite(value)
     if kind.name in FLOATS:
         return isfinite(number_of(value))
     return _decimal(kind) is None or decimal_of(value).is_finite()

@@ -18,6 +18,7 @@ from leasehold.values.types import INTEGER_BITS, TIMED, Type, element_of
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _TIME: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?"
 _CLOCK: Final = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T{_TIME}"
+_INFINITE: Final = {"enum": ["infinity", "-infinity"]}
 
 _FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
     # JSON has no number for these three.
@@ -29,10 +30,13 @@ _FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
     "numeric": {"type": "string", "pattern": r"^(-?[0-9]+(\.[0-9]+)?|NaN|-?Infinity)$"},
     "boolean": {"type": "boolean"},
     "bytea": {"type": "string", "pattern": r"^\\x([0-9a-f]{2})*$"},
-    "date": {"type": "string", "format": "date"},
+    "date": {"type": "string", "anyOf": [{"format": "date"}, _INFINITE]},
     # `date-time` wants an offset, which a timestamp without a zone has not.
-    "timestamp": {"type": "string", "pattern": f"^{_CLOCK}$"},
-    "timestamptz": {"type": "string", "format": "date-time", "pattern": rf"^{_CLOCK}\+00:00$"},
+    "timestamp": {"type": "string", "pattern": f"^({_CLOCK}|-?infinity)$"},
+    "timestamptz": {
+        "type": "string",
+        "anyOf": [{"format": "date-time", "pattern": rf"^{_CLOCK}\+00:00$"}, _INFINITE],
+    },
     "time": {"type": "string", "pattern": rf"^{_TIME}$"},
     "timetz": {"type": "string", "pattern": rf"^{_TIME}[+-][0-9]{{2}}(:[0-9]{{2}}){{0,2}}$"},
     "interval": {"type": "string"},

@@ -28,6 +28,7 @@ from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.log_lines import set_context
 from leasehold.adapters.os.readiness import announce_ready
+from leasehold.adapters.redis.server_look import refuse_cluster
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_memory
@@ -41,6 +42,7 @@ from leasehold.model.topics import Topics
 from leasehold.node.bootstrap import bootstrap
 from leasehold.node.broker_wait import once_there
 from leasehold.node.disk_watch import await_room
+from leasehold.node.durability_check import begin_durability_check
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.replication.node_settings import NodeSettings
 from leasehold.settings.audit import MB, AuditSettings
@@ -183,9 +185,12 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             wish = settings.replica.wish
             args = (path, cluster.node, topics, kafka, snapshot, stop.is_set, wish)
             begin = partial(bootstrap, *args)
+            refuse_cluster(settings.redis)
             once_there(begin, stop)
             if stop.is_set():
                 return
+            if node_settings.candidate:
+                begin_durability_check(topics, kafka, settings.redis)
             memory = statement_memory(cluster.folder / TEMP_FOLDER, cluster)
             store = SqliteStore(path, cache_mb=cluster.store_cache_mb, memory=memory)
         made.callback(store.close)
@@ -211,6 +216,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             cluster.history_ms, cluster.row_history_ms, cluster.dropped_ms
         )
         named = named.with_column_images(cluster.column_images == "on")
+        named = named.with_ledger_failover(bool(settings.redis.sentinels))
         named = replace(named, master=replace(named.master, verifier=settings.verifier))
         with sqlite_errors(path):
             audit = _audit_log(settings)

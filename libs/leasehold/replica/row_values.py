@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.model.errors import FeatureNotSupported
+from leasehold.model.errors import FeatureNotSupported, NotNullViolation
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.model.records.events import Image
@@ -54,6 +54,35 @@ def with_generated(descriptor: Descriptor, row: dict[str, Any]) -> dict[str, Any
             value = from_storage(column.type, image.get(column.element_id))
             row[column.name] = value if missing.isdisjoint(column.derived.sources) else _UNDECIDED
     return row
+
+
+def key_in_row(descriptor: Descriptor, row: Mapping[str, Any]) -> Key | None:
+    """Return the primary key that an own row has, in storage form; None where a part of it is
+    decided when the row is committed. Raises NotNullViolation (23502)."""
+    values = [row[column.name] for column in descriptor.key_columns]
+    if any(value is _UNDECIDED for value in values):
+        return None
+    for column, value in zip(descriptor.key_columns, values, strict=True):
+        if value is None:
+            raise NotNullViolation(
+                f'column "{column.name}" of relation "{descriptor.name}" contains null values',
+                table=descriptor.name,
+                column=column.name,
+            )
+    pairs = zip(descriptor.key_columns, values, strict=True)
+    return tuple(to_storage(column.type)(value) for column, value in pairs)
+
+
+def given_in_row(descriptor: Descriptor, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an insert of an own row gives beside its key: all but what is computed, and what
+    is decided when it is committed."""
+    key = {column.name for column in descriptor.key_columns}
+    generated = {column.name for column in descriptor.by_name.values() if column.generated}
+    return {
+        name: value
+        for name, value in row.items()
+        if name not in key and name not in generated and value is not _UNDECIDED
+    }
 
 
 def decided(descriptor: Descriptor, row: dict[str, Any]) -> dict[str, Any]:

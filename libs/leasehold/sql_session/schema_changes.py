@@ -32,6 +32,7 @@ from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.syntax.statements import (
     AddCheck,
+    AddColumn,
     AddForeignKey,
     AddPrimaryKey,
     AddUnique,
@@ -295,7 +296,7 @@ def _code_of(job: Job, statement: SchemaStatement) -> str:
     if not job.verdict or isinstance(change, Explain):
         return FAILED
     parts = change.actions if isinstance(change, AlterTable) else (change,)
-    if any(isinstance(part, AddPrimaryKey) for part in parts):
+    if any(isinstance(p, AddPrimaryKey) or (isinstance(p, AddColumn) and p.key) for p in parts):
         # Two equal keys break the index over them, a NULL the column.
         edits = [edit for step in job.steps for edit in step.edits]
         indexes = {edit.element_id for edit in edits if edit.kind is Kind.INDEX}

@@ -30,6 +30,21 @@ def unique_key_exists(descriptor: Descriptor, index: Index, values: Key) -> Dupl
     return _duplicate(descriptor, index.name, names, kinds, values)
 
 
+def primary_key_duplicated(descriptor: Descriptor, key: Key) -> DuplicateKey:
+    """Returns the error for rows that are there and have one key, of a table that gets it for its
+    primary key."""
+    names = ", ".join(column.name for column in descriptor.key_columns)
+    pairs = zip(descriptor.key_columns, key, strict=True)
+    values = ", ".join(show_value(column.type, value) for column, value in pairs)
+    return DuplicateKey(
+        f'could not create unique index "{descriptor.key_constraint}"',
+        detail=f"Key ({names})=({values}) is duplicated.",
+        table=descriptor.name,
+        constraint=descriptor.key_constraint,
+        key=list(key),
+    )
+
+
 def _duplicate(
     descriptor: Descriptor, constraint: str, names: str, kinds: Sequence[Type], key: Key
 ) -> DuplicateKey:

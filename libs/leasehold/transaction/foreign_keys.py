@@ -8,7 +8,7 @@ its deletes are checked by every foreign key that some version in use of another
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey
@@ -18,6 +18,7 @@ from leasehold.model.ports import Row
 from leasehold.model.records.events import Image
 from leasehold.transaction.overlay import Name, RowReader
 from leasehold.transaction.uniqueness import FinalRow, HolderReader
+from leasehold.values.types import Type, sort_key_of
 
 
 def values_of(image: Image | None, columns: Iterable[int]) -> Key | None:
@@ -153,10 +154,17 @@ def keys_by(
 ) -> Sequence[Key]:
     """Keys of stored rows that have `values` in `columns`."""
     if index_id:
-        return holders(table, index_id, values, rows_max)
+        keyed = map(_keyed, (table.by_id[column].type for column in columns), values)
+        return holders(table, index_id, tuple(keyed), rows_max)
     by_column = dict(zip(columns, values, strict=True))
     key = tuple(by_column[column] for column in table.primary_key)
     return [] if read(table, key) is None else [key]
+
+
+def _keyed(kind: Type, value: Any) -> Any:
+    """Return what stands for a value in entries."""
+    key = sort_key_of(kind)
+    return value if key is None else key(value)
 
 
 def _words(table: Descriptor, columns: tuple[int, ...], values: Key) -> str:

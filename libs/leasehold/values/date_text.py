@@ -1,7 +1,8 @@
 """Dates and times as text → storage values: ISO 8601 and what PostgreSQL reads beside it.
 
 Read: 2020-01-31, 20200131, January 31, 2020, 31 Jan 2020, with 10:20[:30[.5]] behind it, AM or PM,
-and a zone (Z, +02, +05:30, a zone's name); epoch. Of PostgreSQL's other spellings none is guessed.
+and a zone (Z, +02, +05:30, a zone's name); epoch, infinity, -infinity. Of PostgreSQL's other
+spellings none is guessed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from leasehold.model.errors import (
     MomentOutOfRange,
     ZoneOutOfRange,
 )
-from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, day_of
+from leasehold.values.dates import (
+    DAY_LEAST,
+    DAY_MOST,
+    DAY_US,
+    INFINITE_WORDS,
+    day_of,
+    is_infinite,
+)
 from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.time_zone import UTC, at_zone, in_range, zone_of_word
 
@@ -57,16 +65,17 @@ _ZONE: Final = re.compile(
     r"(?::?(?P<minutes>[0-9]{2}))?(?::(?P<seconds>[0-9]{2}))?|(?P<name>[a-z][a-z0-9_+/-]*))",
     re.IGNORECASE | re.ASCII,
 )
-NOT_BUILT: Final = frozenset(
-    {"infinity", "-infinity", "+infinity", "now", "today", "tomorrow", "yesterday", "allballs"}
-)
+NOT_BUILT: Final = frozenset({"now", "today", "tomorrow", "yesterday", "allballs"})
+_WORDS: Final = {"epoch": 0, **INFINITE_WORDS}
+"""Moments that have a name, of dates and timestamps alike."""
 
 
 def date_of_text(text: str) -> int:
     """Return the days since 1970-01-01; a time behind the date is passed over. Raises InvalidMoment
     (22007), MomentOutOfRange (22008)."""
-    if ascii_lower(text.strip(BLANKS)) == "epoch":
-        return 0
+    named = _WORDS.get(ascii_lower(text.strip(BLANKS)))
+    if named is not None:
+        return named
     day, _, _, _ = read_parts(text, "date")
     return day
 
@@ -75,8 +84,9 @@ def timestamp_of_text(text: str, *, zoned: bool, session: ZoneInfo = UTC) -> int
     """Return the microseconds since 1970-01-01, UTC. A zone counts for a timestamptz alone, and one
     without is meant in that of the `session`. Raises as `date_of_text` does."""
     kind = "timestamp with time zone" if zoned else "timestamp"
-    if ascii_lower(text.strip(BLANKS)) == "epoch":
-        return 0
+    named = _WORDS.get(ascii_lower(text.strip(BLANKS)))
+    if named is not None:
+        return named
     day, microseconds, zone, _ = read_parts(text, kind)
     local = day * DAY_US + microseconds
     zone = session if zone is None else zone
@@ -87,7 +97,8 @@ def timestamp_of_text(text: str, *, zoned: bool, session: ZoneInfo = UTC) -> int
 
 
 def day_in_range(day: int) -> int:
-    if not DAY_LEAST <= day <= DAY_MOST:
+    """Return the day, infinite ones too. Raises MomentOutOfRange outside the years 1 to 9999."""
+    if not is_infinite(day) and not DAY_LEAST <= day <= DAY_MOST:
         raise MomentOutOfRange("date out of range: the years are 1 to 9999")
     return day
 

@@ -15,8 +15,33 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _YEAR_2000_US: Final = (date(2000, 1, 1).toordinal() - _EPOCH_DAY) * DAY_US
 _ALL_DIGITS: Final = 6
 _MICROSECOND: Final = timedelta(microseconds=1)
+INFINITY: Final = 1 << 62
+"""The storage value of infinity, of dates and timestamps alike, behind every other one; that of
+-infinity is its opposite. It is so far from the ends of 64 bits that sums don't go round."""
+INFINITE_WORDS: Final = {"infinity": INFINITY, "-infinity": -INFINITY}
+"""What they are called. Python's dates and times have no such value: there it is these words."""
 DAY_LEAST: Final = date.min.toordinal() - _EPOCH_DAY
 DAY_MOST: Final = date.max.toordinal() - _EPOCH_DAY
+
+
+def is_infinite(value: int) -> bool:
+    """Say whether a storage value of a date or a timestamp is infinity or -infinity."""
+    return abs(value) == INFINITY
+
+
+def infinite_word(value: int) -> str:
+    """Return what infinity or -infinity is called."""
+    return "infinity" if value > 0 else "-infinity"
+
+
+def midnight_of(day: int) -> int:
+    """Return the timestamp with which a day begins; that of an infinite one is infinite."""
+    return day if is_infinite(day) else day * DAY_US
+
+
+def day_at(timestamp: int) -> int:
+    """Return the day of a timestamp; that of an infinite one is infinite."""
+    return timestamp if is_infinite(timestamp) else timestamp // DAY_US
 
 
 def day_of(value: date) -> int:
@@ -30,7 +55,7 @@ def date_of(day: int) -> date:
 def round_second(value: int, digits: int | None) -> int:
     """Return microseconds with so many digits of a second, None = all. ⚠ As in PostgreSQL a half
     goes away from 2000."""
-    if digits is None or digits >= _ALL_DIGITS:
+    if digits is None or digits >= _ALL_DIGITS or is_infinite(value):
         return value
     unit: int = 10 ** (_ALL_DIGITS - digits)
     since = value - _YEAR_2000_US

@@ -1,7 +1,8 @@
 """What a value may be, and the storage value that stands for it everywhere inside.
 
 Storage values are what SQLite orders as PostgreSQL would order the type: int for integers, booleans
-(0/1), dates (days since 1970-01-01), timestamps (microseconds since 1970-01-01, UTC); float for
+(0/1), dates (days since 1970-01-01), timestamps (microseconds since 1970-01-01, UTC), of which
+infinite ones are `dates.INFINITY` and its opposite; float for
 double precision, but for NaN, which is the text NaN there (`doubles.py`); str for text, varchar,
 char (without trailing blanks) and uuid (lower-case canonical); bytes for bytea; int for an enum,
 the place of its label (`enums.py`). numeric, jsonb,
@@ -272,6 +273,8 @@ def _date(value: Any) -> int:
         return dates.day_of(value)
     if not isinstance(value, str):
         raise _wrong(value, "date")
+    if value in dates.INFINITE_WORDS:
+        return dates.INFINITE_WORDS[value]
     try:
         return dates.day_of(date.fromisoformat(value))
     except ValueError as error:
@@ -280,6 +283,8 @@ def _date(value: Any) -> int:
 
 def _timestamp(value: Any, kind: Type, *, zoned: bool) -> int:
     if isinstance(value, str):
+        if value in dates.INFINITE_WORDS:
+            return dates.INFINITE_WORDS[value]
         try:
             timestamp = datetime.fromisoformat(value)
         except ValueError as error:
@@ -336,12 +341,15 @@ def _uuid(value: Any) -> str:
 
 def from_storage(kind: Type, value: Any) -> Any:
     """Return the Python value of a storage value: bool, date, datetime (aware for timestamptz),
-    UUID, Decimal …; of jsonb its text, of an array a list."""
+    UUID, Decimal …; of jsonb its text, of an array a list, of an infinite date or timestamp the
+    word for it."""
     if value is None:
         return None
     match kind.name:
         case "boolean":
             return bool(value)
+        case "date" | "timestamp" | "timestamptz" if dates.is_infinite(value):
+            return dates.infinite_word(value)
         case "date":
             return dates.date_of(value)
         case "timestamp":

@@ -16,7 +16,13 @@ from leasehold.values.array_text import array_of_text, text_of_array
 from leasehold.values.arrays import ELEMENTS_MAX, elements_of, stored_form
 from leasehold.values.catalog_types import TEXT_INPUT
 from leasehold.values.date_text import date_of_text, timestamp_of_text
-from leasehold.values.dates import date_of, round_second, utc_of
+from leasehold.values.dates import (
+    date_of,
+    infinite_word,
+    is_infinite,
+    round_second,
+    utc_of,
+)
 from leasehold.values.doubles import Stored, number_of
 from leasehold.values.doubles import stored_form as stored_double
 from leasehold.values.float_text import shortest
@@ -196,6 +202,8 @@ def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
             return numeric_text(value)
         case "bytea":
             return "\\x" + bytes(value).hex()
+        case "date" | "timestamp" | "timestamptz" if is_infinite(value):
+            return infinite_word(value)
         case "date":
             return date_of(value).isoformat()
         case "timestamp":

@@ -18,7 +18,14 @@ from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import InvalidArgument, MomentOutOfRange
-from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, microseconds_of, utc_of
+from leasehold.values.dates import (
+    DAY_LEAST,
+    DAY_MOST,
+    DAY_US,
+    is_infinite,
+    microseconds_of,
+    utc_of,
+)
 from leasehold.values.interval import span_of_text
 from leasehold.values.letters import BLANKS, ascii_lower, ascii_upper
 from leasehold.values.zone_abbreviations import ABBREVIATIONS
@@ -191,7 +198,9 @@ def _file(ahead_s: int, abbreviation: str, footer: str) -> bytes:
 
 
 def in_range(microseconds: int) -> int:
-    """Return the time. Raises MomentOutOfRange outside the years 1 to 9999."""
+    """Return the time, infinite ones too. Raises MomentOutOfRange outside the years 1 to 9999."""
+    if is_infinite(microseconds):
+        return microseconds
     if not DAY_LEAST <= microseconds // DAY_US <= DAY_MOST:
         raise MomentOutOfRange("timestamp out of range: the years are 1 to 9999")
     return microseconds
@@ -200,7 +209,7 @@ def in_range(microseconds: int) -> int:
 def at_zone(local: int, zone: ZoneInfo) -> int:
     """Return the moment at which the clocks of a zone show `local`: of two the later one, and where
     there is none, as if they had not been put forward yet."""
-    if zone is UTC:
+    if zone is UTC or is_infinite(local):
         return in_range(local)
     wall = utc_of(in_range(local))
     first = wall.replace(tzinfo=zone, fold=0)
@@ -214,7 +223,9 @@ def at_zone(local: int, zone: ZoneInfo) -> int:
 
 def local_of(timestamp: int, zone: ZoneInfo) -> int:
     """Return what the clocks of a zone show at a moment."""
-    return timestamp if zone is UTC else timestamp + offset_at(timestamp, zone) * _SECOND_US
+    if zone is UTC or is_infinite(timestamp):
+        return timestamp
+    return timestamp + offset_at(timestamp, zone) * _SECOND_US
 
 
 def offset_at(timestamp: int, zone: ZoneInfo) -> int:

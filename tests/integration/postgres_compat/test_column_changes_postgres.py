@@ -385,6 +385,122 @@ STORIES: Final = {
         select * from p order by id
         select conname, contype from pg_constraint where conrelid = 't'::regclass order by 1
     """,
+    "another type under what rests on it": """
+        create table t (id int primary key, a int unique, b text, c text not null default '7',
+            check (c <> 'x'), constraint both_ check (a > 0 or b is not null))
+        create index by_b on t (b, a) include (c)
+        create unique index lowered on t (lower(b)) where a > 1
+        insert into t values (1, 1, '10', '5'), (2, 2, '20', '6'), (3, null, '30', '7')
+        alter table t alter a type text
+        alter table t alter a type numeric(10, 2)
+        select * from t order by id
+        insert into t values (4, 1.004, 'z', '9')
+        insert into t values (4, -1, null, '9')
+        insert into t values (4, 1.5, '20', '9')
+        insert into t values (4, 1.5, '40', '9') returning *
+        select id from t where a > 1.2 order by a
+        select b, a, c from t where b > '15' order by b
+        alter table t alter c type int using c::int
+        alter table t drop constraint t_c_check
+        alter table t alter c drop default, alter c type bigint using c::bigint * 1000
+        alter table t alter a type int using 7
+        alter table t alter a type int
+        alter table t alter a type int using (a * 10)::int
+        select * from t order by id
+        insert into t values (5, 15, '50', 1)
+        alter table t alter b type int using b::int
+        drop index lowered
+        alter table t alter b type int using b::int
+        insert into t values (5, 16, 50, 1), (6, -1, 60, 2) returning *
+        select b, a from t where b between 20 and 55 order by b
+        insert into t values (7, -1, null, 1)
+        select indexname, indexdef from pg_indexes where tablename = 't' order by 1
+        select conname, contype from pg_constraint where conrelid = 't'::regclass order by 1
+        alter table t drop constraint t_a_key
+        alter table t drop constraint both_
+        alter table t alter a type text
+        insert into t values (8, '16', null, 1) returning *
+        alter table t alter a type varchar(2) using left(a, 2), alter c type text
+        insert into t values (9, 'abc', 1, 'x')
+        alter table t add constraint short check (length(a) < 3) not valid
+        alter table t alter a type char(5)
+        select id, a, c from t order by id
+    """,
+    "a new column is the primary key": """
+        create table t (a text, b int)
+        insert into t values ('x', 1), ('y', 2), ('x', 1), (null, null)
+        alter table t add column id bigserial primary key
+        select count(*), count(distinct id), min(id), max(id) from t
+        insert into t (a) values ('z') returning id
+        insert into t (a, id) values ('again', 1)
+        insert into t (a, id) values ('null', null)
+        select conname, contype from pg_constraint where conrelid = 't'::regclass order by 1
+        select attname, attnotnull, atthasdef from pg_attribute where attrelid = 't'::regclass
+            and attnum > 0 and not attisdropped order by attnum
+        select pg_get_serial_sequence('t', 'id')
+        alter table t add column other int primary key
+        alter table t add column if not exists id int primary key
+        alter table t drop constraint t_pkey, add column k uuid default gen_random_uuid()
+            constraint keyed primary key
+        select count(distinct k), count(distinct id) from t
+        select conname from pg_constraint where conrelid = 't'::regclass and contype = 'p'
+        insert into t (a) values ('w')
+        insert into t (a, k) values ('v', (select min(k::text) from t)::uuid)
+        alter table t drop constraint keyed
+        alter table t add column fixed int default 1 primary key
+        alter table t add column missing int primary key
+        alter table t add column g int generated always as identity primary key
+        select count(distinct g) from t
+        insert into t (a) values ('u') returning g > 0
+        update t set a = 'changed' where g = 3 returning a
+        delete from t where g = 3
+        drop table t
+        create table t (a text)
+        alter table t add column id int primary key
+        insert into t values ('a', 1)
+        insert into t values ('b', 1)
+        insert into t values ('c')
+        alter table t drop constraint t_pkey, add column part int default 7, add primary key
+            (id, part)
+        insert into t values ('d', 1, 8), ('e', 1, 7)
+        insert into t values ('d', 1, 8) returning *
+        select * from t order by part
+    """,
+    "foreign keys over numeric": """
+        create table p (id numeric(10, 0) primary key, u numeric(6, 2) unique, name text)
+        create table t (id int primary key, p numeric(10, 0) references p on delete cascade
+            on update cascade, u numeric(8, 2) references p (u) on delete set null)
+        insert into p values (1, 1.5, 'a'), (2.0, 'NaN', 'b'), (3.4, 20, 'c'), (-7, 0, 'd')
+        insert into t values (1, 1, 1.50), (2, 2, 'NaN'), (3, null, 20.00), (4, 3.2, 0.00)
+        insert into t values (5, 4, null)
+        insert into t values (5, null, 1.51)
+        insert into t values (5, -7.2, -0.001)
+        select * from t order by id
+        update p set id = 10 where id = 1
+        update p set u = 1.25 where id = 10
+        delete from p where u = 'NaN'
+        select * from t order by id
+        delete from p where id = 3
+        select * from t order by id
+        alter table t alter p type numeric(12, 0)
+        alter table p alter u type numeric(9, 2)
+        insert into p values (11, 1234567.89, 'wide')
+        insert into t values (6, 11, 999999.99)
+        insert into t values (6, 11, null)
+        create table e (a numeric(10, 0), b numeric(9, 2))
+        insert into e values (77, 1234567.89)
+        alter table e add foreign key (a) references p
+        alter table e add foreign key (b) references p (u)
+        update p set u = 5 where id = 11
+        update e set a = 11
+        alter table e add foreign key (a) references p
+        delete from p where id = 11
+        select conname, pg_get_constraintdef(oid) from pg_constraint
+            where conrelid = 't'::regclass order by 1
+        drop table e
+        drop table t
+        drop table p
+    """,
     "several actions on one column": """
         create table t (id int primary key, a text default 'x', b int, c varchar(5), d int default 1
             not null, e int not null, f int unique)

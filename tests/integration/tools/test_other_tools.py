@@ -80,3 +80,41 @@ def test_liquibase_runs_its_change_sets(served: DevServer) -> None:
     told = run("java", "-cp", f"{INSTALLED}/jars/*", folder / "Walk.java", jdbc, folder)
     assert "unrun 0" in told
     assert told.rstrip().endswith("done") or "\ndone" in told
+
+
+HEARD: Final = "news first\nnews second\nnews end\n"
+
+
+def test_jdbc_hears_what_is_told(served: DevServer) -> None:
+    jar = INSTALLED / "jars" / "postgresql-42.7.4.jar"
+    need(jar, "java")
+    jdbc = f"jdbc:postgresql://127.0.0.1:{served.port}/{served.database}"
+    told = run("java", "-cp", jar, FILES / "notify" / "Listen.java", jdbc)
+    assert told.endswith(HEARD)
+
+
+def test_node_postgres_hears_what_is_told_while_it_waits(served: DevServer) -> None:
+    need(INSTALLED / "node_modules" / "pg", "node")
+    assert run("node", FILES / "notify" / "listen.js", url(served), INSTALLED) == HEARD
+
+
+def test_flyway_begins_with_a_baseline_and_migrates(served: DevServer) -> None:
+    """Its baseline makes a table, puts a row in and then gives it its key, in one transaction."""
+    need(INSTALLED / "jars" / "flyway-core-10.20.1.jar", "java")
+    with psycopg.connect(url(served), autocommit=True) as connection:
+        connection.execute("create table old (id int primary key)")
+        connection.execute("insert into old values (1), (2)")
+        connection.execute("create table heap (word text)")
+        connection.execute("insert into heap values ('a'), ('b'), ('a')")
+        jdbc = f"jdbc:postgresql://127.0.0.1:{served.port}/{served.database}"
+        folder = FILES / "flyway"
+        told = run("java", "-cp", f"{INSTALLED}/jars/*", folder / "Walk.java", jdbc, folder)
+        assert "migrated 3" in told
+        assert "again 0" in told
+        assert [line for line in told.splitlines() if line[:2] in ("1 ", "2 ", "3 ", "4 ")] == [
+            "1 BASELINE",
+            "2 SUCCESS",
+            "3 SUCCESS",
+            "4 SUCCESS",
+        ]
+        assert "left []" in told

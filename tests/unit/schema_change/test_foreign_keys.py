@@ -22,6 +22,7 @@ from leasehold.model.errors import (
     TableBusy,
 )
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
+from leasehold.schema_change.plan.foreign_keys import has_numeric_reference
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, NothingToDo, Plan
 from leasehold.sql.ddl.schema_statements import parse_ddl
@@ -240,3 +241,25 @@ def test_some_columns_of_several(catalog: Catalog) -> None:
 def test_a_column_that_is_no_part_of_it(catalog: Catalog) -> None:
     with pytest.raises(InvalidColumnReference, match="'b'"):
         planned(catalog, "ALTER TABLE c ADD FOREIGN KEY (a) REFERENCES p ON DELETE SET NULL (b)")
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "words"),
+    [
+        ("numeric(9,2)", "numeric(8,2)", ""),
+        ("numeric(9,2)", "numeric(9,3)", "as many digits behind the point on both sides"),
+        ("numeric", "numeric(9,3)", "a foreign key over it is not supported"),
+        ("interval", "interval", "a foreign key over it is not supported"),
+    ],
+)
+def test_numbers_of_one_scale_refer_to_each_other(own: str, other: str, words: str) -> None:
+    """Others have several forms of one value, and are compared as they are stored."""
+    catalog = Catalog()
+    run(catalog, f"CREATE TABLE p (id int PRIMARY KEY, u {other} UNIQUE)")
+    child = f"CREATE TABLE c (id int PRIMARY KEY, n {own} REFERENCES p (u))"
+    if not words:
+        assert has_numeric_reference(run(catalog, child))
+        return
+    with pytest.raises(FeatureNotSupported, match=words) as refused:
+        run(catalog, child)
+    assert ("hint" in refused.value.detail) == (own == "numeric")

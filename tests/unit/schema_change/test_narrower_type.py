@@ -198,3 +198,22 @@ def test_what_rests_on_a_column_is_made_anew_with_it(
     assert client.code("alter table t alter a type int using 7") == "23505"
     assert client.ask("select a::text from t order by id") == [("10.00",), ("20.00",), ("10.40",)]
     assert not database.check().differences
+
+
+def test_what_rests_on_two_columns_gets_both_of_them(
+    database: DevDatabase, client: SqlClient
+) -> None:
+    """A CHECK of both means what it says when both have their types, whatever the order."""
+    client.ask("create table t (id int primary key, a int, b int, c text, check (a < b))")
+    client.ask("create unique index ab on t (a, b) include (c)")
+    client.ask("insert into t values (1, 9, 10, '5'), (2, 3, 4, '6')")
+    assert client.code("alter table t alter a type text") == "42883"
+    assert client.code("alter table t alter a type text, alter b type int using b") == "42883"
+    assert client.code("alter table t alter a type text, alter b type text") == "23514", "as texts"
+    client.ask("delete from t where id = 1")
+    client.ask("alter table t alter b type text, alter c type int using c::int, alter a type text")
+    assert client.code("insert into t values (3, '9', '10', 7)") == "23514"
+    assert client.code("insert into t values (3, '3', '4', 7)") == "23505"
+    client.ask("insert into t values (3, '33', '4', 7)")
+    assert client.ask("select a, c from t where a > '3'") == [("33", 7)]
+    assert not database.check().differences

@@ -159,6 +159,77 @@ def test_elements_keep_their_ids_and_a_foreign_key_gets_an_index() -> None:
     assert (old.mirror, new.mirror, new.version) == (3, 2, old.version)
 
 
+UUID_KEY = (
+    "ALTER TABLE t ADD k uuid DEFAULT gen_random_uuid(), ADD CONSTRAINT named PRIMARY KEY (k)"
+)
+HEAP = "CREATE TABLE t (a integer, b text NOT NULL, CHECK (a > 0))"
+
+
+@pytest.mark.parametrize(
+    ("sql", "labels"),
+    [
+        (
+            "ALTER TABLE t ADD COLUMN k bigserial CONSTRAINT named PRIMARY KEY",
+            ["delete-only, write-only", "delete-only, write-only"],
+        ),
+        (
+            UUID_KEY,
+            ["delete-only", "write-only"],
+        ),
+        (
+            "ALTER TABLE t ADD k integer CONSTRAINT named PRIMARY KEY",
+            ["delete-only", "write-only, delete-only"],
+        ),
+    ],
+)
+def test_a_new_column_comes_before_the_table_under_it(sql: str, labels: list[str]) -> None:
+    catalog = catalog_of(HEAP)
+    job = job_of(sql, catalog)
+    assert (job.kind, job.subject) == ("change primary key", "primary key (k)")
+    assert [s.label for s in job.steps][2:] == ["public, write-only, delete-only", *REST]
+    assert job_from_wire(job.to_wire()) == job
+    filled = [bool(s.backfills) for s in job.steps]
+    assert filled[:4] == [False, True, False, True]
+    while not job.status.ended:
+        job = walked(catalog, job)
+    made = catalog.resolve("t")
+    assert [c.name for c in made.by_name.values()] == ["a", "b", "k"]
+    assert ([c.name for c in made.key_columns], made.key_constraint) == (["k"], "named")
+    assert [check.name for check in made.checks] == ["t_a_check"]
+    assert made.indexes == ()
+    assert not made.hidden_key
+
+
+@pytest.mark.parametrize("steps", range(1, 5))
+def test_turned_back_the_new_column_is_gone(steps: int) -> None:
+    catalog = catalog_of(HEAP)
+    before = catalog.newest(1)
+    job = job_of("ALTER TABLE t ADD COLUMN k bigserial PRIMARY KEY", catalog)
+    for _ in range(steps):
+        job = walked(catalog, job)
+    job = turn_back(job, 1)
+    while not job.status.ended:
+        job = walked(catalog, job)
+    assert content(catalog.newest(1)) == content(before)
+
+
+def test_a_part_of_the_key_may_be_new() -> None:
+    catalog = catalog_of(PARENT, TABLE)
+    job = job_of(CHANGE + "(k, a), ADD COLUMN k integer DEFAULT 1", catalog)
+    assert job.subject == "primary key (k, a)"
+    while not job.status.ended:
+        job = walked(catalog, job)
+    assert [c.name for c in catalog.resolve("t").key_columns] == ["k", "a"]
+
+
+def test_a_column_that_is_there_brings_no_key() -> None:
+    catalog = catalog_of(PARENT, TABLE)
+    sql = "ALTER TABLE t ADD COLUMN IF NOT EXISTS a integer PRIMARY KEY"
+    made = planned(sql, catalog)
+    assert isinstance(made, NothingToDo)
+    assert "exists already" in made.notice
+
+
 def content(table: Descriptor) -> object:
     wire = table.to_wire()
     return {k: v for k, v in wire.items() if k not in ("version", "next_element_id", "since_lsn")}
@@ -185,7 +256,19 @@ def test_a_table_id_that_a_job_will_give_is_given_to_nobody_else() -> None:
     assert catalog.next_table_id() == 4
 
 
+REST = [
+    "write-only",
+    "write-only, public",
+    "delete-only, write-only",
+    "delete-only",
+    "absent, public",
+]
 REFUSED = [
+    ("ALTER TABLE t ADD COLUMN k serial PRIMARY KEY", InvalidDefinition, "DROP CONSTRAINT t_pkey"),
+    (CHANGE + "(k), ADD COLUMN k integer UNIQUE", FeatureNotSupported, "and nothing else"),
+    (CHANGE + "(a), ADD COLUMN k integer", FeatureNotSupported, "and nothing else"),
+    (CHANGE + "(k), ADD COLUMN k integer CHECK (k > 0)", FeatureNotSupported, "and nothing else"),
+    (CHANGE + "(k), ADD COLUMN k numeric", FeatureNotSupported, "say numeric"),
     ("ALTER TABLE t ADD PRIMARY KEY (a)", InvalidDefinition, "DROP CONSTRAINT t_pkey"),
     ("ALTER TABLE t DROP CONSTRAINT t_pkey, DROP COLUMN b", FeatureNotSupported, "nothing else"),
     ("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD UNIQUE (a)", FeatureNotSupported, "nothing else"),

@@ -428,3 +428,62 @@ def test_t5_a_schema_change_that_was_begun_is_no_failure_when_its_node_stops(
     one.session._changes._node = node._node
     one.session.fail()
     node.goes_on()
+
+
+def test_rows_follow_the_key_that_their_table_gets(one: SqlClient, other: SqlClient) -> None:
+    """They are found by it, written by it, and are inserts of it for the master."""
+    one.ask("begin; create table n (id int, t text default 'x', at timestamptz default now())")
+    one.ask("insert into n values (2, 'b'), (1, 'a'), (3, 'c'), (7, 'g')")
+    one.ask("update n set t = t || '!' where id = 2; delete from n where id = 3")
+    one.ask("alter table n add constraint n_key primary key (id); create index n_t on n (t)")
+    assert one.ask("select id, t from n order by id") == [(1, "a"), (2, "b!"), (7, "g")]
+    assert one.ask("select t from n where id = 7") == [("g",)]
+    one.ask("update n set t = 'h' where id = 7; update n set id = 8 where id = 1")
+    one.ask("insert into n values (9) on conflict (id) do nothing; delete from n where id = 2")
+    assert one.code("savepoint s; insert into n values (8)") == "23505"
+    one.ask("rollback to s; commit")
+    assert other.ask("select id, t, at is null from n order by id") == [
+        (7, "h", False),
+        (8, "a", False),
+        (9, "x", False),
+    ]
+    assert other.code("insert into n values (9)") == "23505"
+    one.ask("drop table n")
+
+
+def test_a_savepoint_takes_the_key_back(one: SqlClient, other: SqlClient) -> None:
+    one.ask("begin; create table n (id int, t text); insert into n values (1, 'a')")
+    one.ask("savepoint s; alter table n add primary key (id); insert into n values (2, 'b')")
+    one.ask("update n set t = 'c' where id = 1; rollback to s; insert into n values (1, 'd')")
+    assert one.ask("select * from n order by t") == [(1, "a"), (1, "d")]
+    one.ask("alter table n add primary key (t); commit")
+    assert other.ask("select * from n order by t") == [(1, "a"), (1, "d")]
+    one.ask("drop table n")
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ("(1, 'a'), (1, 'b')", "23505"),
+        ("(null, 'a')", "23502"),
+        ("(1, 'a'); update n set at = default", "00000"),
+    ],
+)
+def test_rows_in_the_way_of_the_key_are_told_at_once(one: SqlClient, rows: str, code: str) -> None:
+    one.ask("begin; create table n (id int, t text, at timestamptz default now())")
+    one.ask(f"insert into n values {rows}; savepoint s")
+    assert one.code("alter table n add primary key (id)") == code
+    if code == "00000":
+        one.ask("commit; drop table n")
+        return
+    one.ask("rollback to s; delete from n where t = 'a'; insert into n values (2, 'c')")
+    assert one.code("alter table n add primary key (id)") == "00000"
+    one.ask("commit; drop table n")
+
+
+def test_a_new_table_gets_a_new_column_for_its_key(one: SqlClient) -> None:
+    one.ask("begin; create table n (t text)")
+    one.ask("alter table n add column id serial constraint n_pk primary key")
+    one.ask("insert into n values ('a'), ('b'); commit")
+    assert one.ask("select * from n order by id") == [("a", 1), ("b", 2)]
+    one.ask("drop table n")

@@ -18,6 +18,11 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from leasehold.events.debezium.infinite_times import (
+    INFINITE_DATES,
+    INFINITE_TIMESTAMPS,
+    INFINITE_ZONED,
+)
 from leasehold.values.arrays import elements_of
 from leasehold.values.dates import DAY_US, utc_of
 from leasehold.values.doubles import number_of
@@ -95,7 +100,17 @@ def _base64(value: bytes) -> str:
     return b64encode(value).decode()
 
 
+def _date(value: int) -> int:
+    return INFINITE_DATES.get(value, value)
+
+
+def _timestamp(value: int) -> int:
+    return INFINITE_TIMESTAMPS.get(value, value)
+
+
 def _zoned(value: int) -> str:
+    if value in INFINITE_ZONED:
+        return INFINITE_ZONED[value]
     return f"{utc_of(value).isoformat(timespec='microseconds')[:_ZONE_BEGINS]}Z"
 
 
@@ -109,11 +124,11 @@ _FORMS: Final[Mapping[str, ColumnForm]] = {
     "text": ColumnForm({"type": "string"}, None, True, NOT_THERE),
     "varchar": ColumnForm({"type": "string"}, None, True, NOT_THERE),
     "bytea": ColumnForm({"type": "bytes"}, _base64, True, NOT_THERE_BYTES),
-    "date": ColumnForm(_named("int32", "io.debezium.time.Date")),
+    "date": ColumnForm(_named("int32", "io.debezium.time.Date"), _date),
     "time": ColumnForm(_named("int64", "io.debezium.time.MicroTime")),
     "timetz": ColumnForm(_named("string", "io.debezium.time.ZonedTime"), _utc_time),
     "interval": ColumnForm(_named("int64", "io.debezium.time.MicroDuration"), _duration),
-    "timestamp": ColumnForm(_named("int64", "io.debezium.time.MicroTimestamp")),
+    "timestamp": ColumnForm(_named("int64", "io.debezium.time.MicroTimestamp"), _timestamp),
     "timestamptz": ColumnForm(_named("string", "io.debezium.time.ZonedTimestamp"), _zoned),
     "uuid": ColumnForm(_named("string", "io.debezium.data.Uuid")),
     "json": ColumnForm(_named("string", "io.debezium.data.Json"), None, True, NOT_THERE),

@@ -18,10 +18,15 @@ from functools import lru_cache
 from typing import Any, Final
 
 from leasehold.events.debezium.column_types import NOT_THERE, NOT_THERE_BYTES
+from leasehold.events.debezium.infinite_times import (
+    INFINITE_DATES,
+    INFINITE_TIMESTAMPS,
+    INFINITE_ZONED,
+)
 from leasehold.events.foreign import source_types as types
 from leasehold.events.foreign.source_types import SourceType, scale_of
 from leasehold.model.errors import InvalidText, OutOfRange, WrongType
-from leasehold.values.dates import DAY_US, date_of, utc_of
+from leasehold.values.dates import DAY_US, date_of, infinite_word, utc_of
 from leasehold.values.interval import clock_text
 from leasehold.values.numeric import EXACT, decimal_of_number
 from leasehold.values.types import INTEGER_BITS, Type, element_of
@@ -118,7 +123,11 @@ def _shown(meaning: str, target: Type, times: int, by: int) -> Convert:
         return lambda value: value
     show = _SHOWN[meaning]
 
+    infinite = _INFINITE.get(meaning, {})
+
     def convert(value: Any) -> Any:
+        if type(value) in (int, str) and value in infinite:
+            return infinite_word(infinite[value])
         if type(value) is not int:
             return value  # a text already, as some converters write it
         try:
@@ -127,6 +136,17 @@ def _shown(meaning: str, target: Type, times: int, by: int) -> Convert:
             raise OutOfRange(f"{str(value)[:40]} is no time that can be stored") from error
 
     return convert
+
+
+_INFINITE: Final[Mapping[str, Mapping[Any, int]]] = {
+    _DAYS: {sent: value for value, sent in INFINITE_DATES.items()},
+    _TIMESTAMP: {
+        sent: value
+        for known in (INFINITE_TIMESTAMPS, INFINITE_ZONED)
+        for value, sent in known.items()
+    },
+}
+"""What Debezium sends for infinity and -infinity, whatever the unit."""
 
 
 def _show_days(days: int, target: Type) -> Any:

@@ -14,7 +14,13 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidText, OutOfRange
 from leasehold.pgwire.messages.frontend import Body, as_text
-from leasehold.pgwire.values.encoding import BINARY, EPOCH_2000_DAYS, EPOCH_2000_US
+from leasehold.pgwire.values.encoding import (
+    BINARY,
+    EPOCH_2000_DAYS,
+    EPOCH_2000_US,
+    INFINITE_DATES,
+    INFINITE_TIMESTAMPS,
+)
 from leasehold.pgwire.values.numeric import numeric_of_binary
 from leasehold.pgwire.wire_errors import (
     InvalidBinary,
@@ -133,6 +139,20 @@ def _checked(check: Callable[[int], int], decode: Decoder) -> Decoder:
     return lambda data: check(decode(data))
 
 
+def _moment(
+    decode: Decoder, infinite: Mapping[int, int], check: Callable[[int], int], epoch: int
+) -> Decoder:
+    """Return the decoder of what is counted from 2000 on, but for what stands for infinity."""
+    stored = {sent: value for value, sent in infinite.items()}
+
+    def decoded(data: bytes) -> int:
+        sent = decode(data)
+        found = stored.get(sent)
+        return check(sent + epoch) if found is None else found
+
+    return decoded
+
+
 def _jsonb(data: bytes) -> str:
     if data[:1] != b"\1":
         raise InvalidBinary(f"unsupported jsonb version number {data[0] if data else 'none'}")
@@ -173,9 +193,9 @@ _BINARIES: Final[Mapping[str, Decoder]] = {
     "double precision": _stored(_DOUBLE, _fixed("!d", "double precision")),
     **dict.fromkeys(("text", "varchar", "name", '"char"'), _text),
     "bytea": bytes,
-    "date": _checked(day_in_range, _fixed("!i", "date", EPOCH_2000_DAYS)),
+    "date": _moment(_fixed("!i", "date"), INFINITE_DATES, day_in_range, EPOCH_2000_DAYS),
     **{
-        name: _checked(in_range, _fixed("!q", name, EPOCH_2000_US))
+        name: _moment(_fixed("!q", name), INFINITE_TIMESTAMPS, in_range, EPOCH_2000_US)
         for name in ("timestamp", "timestamptz")
     },
     "inet": lambda data: _address(data, "inet"),

@@ -12,6 +12,7 @@ from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.values.numeric import numeric_binary
 from leasehold.values.array_text import text_of_array
 from leasehold.values.arrays import elements_of
+from leasehold.values.dates import INFINITY
 from leasehold.values.doubles import number_of
 from leasehold.values.interval import Span, span_of
 from leasehold.values.networks import address_of
@@ -25,6 +26,9 @@ BINARY: Final = 1
 NULL: Final = b"\xff\xff\xff\xff"
 EPOCH_2000_DAYS: Final = 10_957
 EPOCH_2000_US: Final = EPOCH_2000_DAYS * 86_400_000_000
+INFINITE_DATES: Final = {INFINITY: (1 << 31) - 1, -INFINITY: -(1 << 31)}
+INFINITE_TIMESTAMPS: Final = {INFINITY: (1 << 63) - 1, -INFINITY: -(1 << 63)}
+"""What is sent in the binary form in the place of days and microseconds, by storage value."""
 
 Encoder = Callable[[Any], bytes]
 """A value that is not NULL → length and bytes."""
@@ -123,6 +127,16 @@ def _interval(span: Span) -> bytes:
     return _SPAN.pack(16, span.microseconds, span.days, span.months)
 
 
+def _date(value: int) -> bytes:
+    infinite = INFINITE_DATES.get(value)
+    return _INTEGER.pack(4, value - EPOCH_2000_DAYS if infinite is None else infinite)
+
+
+def _timestamp(value: int) -> bytes:
+    infinite = INFINITE_TIMESTAMPS.get(value)
+    return _BIG.pack(8, value - EPOCH_2000_US if infinite is None else infinite)
+
+
 def _address(value: str, network: int) -> bytes:
     """PostgreSQL counts the families 2 and 3."""
     address = address_of(value)
@@ -156,9 +170,9 @@ _BINARIES: Final[Mapping[str, Encoder]] = {
     **dict.fromkeys(("text", "varchar", "name", "json"), _plain),
     '"char"': lambda value: _plain(value or "\0"),
     "bytea": _bytes,
-    "date": lambda value: _INTEGER.pack(4, value - EPOCH_2000_DAYS),
-    "timestamp": lambda value: _BIG.pack(8, value - EPOCH_2000_US),
-    "timestamptz": lambda value: _BIG.pack(8, value - EPOCH_2000_US),
+    "date": _date,
+    "timestamp": _timestamp,
+    "timestamptz": _timestamp,
     "inet": lambda value: _address(value, 0),
     "cidr": lambda value: _address(value, 1),
     "time": lambda value: _BIG.pack(8, value),

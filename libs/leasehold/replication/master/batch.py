@@ -23,6 +23,7 @@ from leasehold.model.errors import (
     Refused,
     RequestTooLarge,
 )
+from leasehold.model.features import FeatureGate
 from leasehold.model.ports import Codec
 from leasehold.model.records.log import (
     Backfill,
@@ -37,6 +38,7 @@ from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.log.clock import Reading
 from leasehold.replication.master.batch_limits import LARGE_OPERATIONS, BatchSettings, CommitLimits
+from leasehold.replication.master.infinite_times import refuse_infinite
 from leasehold.replication.master.principals import check_principal, may_say_password
 from leasehold.replication.master.record_draft import Full, RecordDraft, Repeat
 from leasehold.replication.master.refusals import (
@@ -106,7 +108,9 @@ class Batch:
         limits: CommitLimits,
         settings: BatchSettings,
         outcomes: OutcomeSettings,
+        features: FeatureGate,
     ) -> None:
+        """Begin with nothing decided. `features`: what may be written by now."""
         self.draft = draft
         self._catalog = catalog
         self._store = store
@@ -114,6 +118,7 @@ class Batch:
         self._limits = limits
         self._settings = settings
         self._outcomes = outcomes
+        self._features = features
 
     # ------------------------------------------------------------ requests
 
@@ -310,7 +315,10 @@ class Batch:
         Full."""
         draft, store = self.draft, self._store
         lsn = draft.next_lsn
-        excess: LeaseholdError | None = None
+        excess: LeaseholdError | None = refuse_infinite(decided.changes, catalog, self._features)
+        if excess is not None:
+            self.refuse(message, request, excess)
+            return
         try:
             commit = self._commit_of(message, request, decided, made)
             packed = self._codec.pack_commit(commit)
@@ -350,6 +358,7 @@ class Batch:
             made.writes,
             decided.answer if made.answer is None else made.answer,
             request.principal if made.writes else "",
+            request.notifications,
         )
 
     # ------------------------------------------------------------ refusals
@@ -565,6 +574,7 @@ class Batch:
             catalog=writes,
             answer=answer,
             principal=request.principal if request else "",
+            notifications=request.notifications if request else None,
         )
         packed = self._codec.pack_commit(commit)
         # ⚠ Who wants an end to a job that is too large already, is heard.

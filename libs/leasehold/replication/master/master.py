@@ -361,6 +361,7 @@ class Master:
             self._limits,
             settings.batch,
             settings.outcomes,
+            self.changes.features,
         )
 
     def _gather_batch(self, batch: Batch, large: OversizedRequest | None, now: Now) -> None:
@@ -509,7 +510,7 @@ class Master:
         self._released(now)
         if changed:
             effects += self.changes.catalog_changed(after.lsn, now)
-        return effects
+        return effects + self.changes.mastership_confirmed(self._appended_ns, now)
 
     def _released(self, now: Now) -> None:
         """Count and tell which answers are given by now."""

@@ -36,6 +36,7 @@ from leasehold.model.records.requests import ChangeRequest, Operation
 from leasehold.replication.effects import CallLedger, Effect
 from leasehold.replication.effects import Wake as WakeNode
 from leasehold.replication.master.findings import Reader, confirm
+from leasehold.replication.master.infinite_times import check_bodies
 from leasehold.schema_change.coordinator import effects as wanted
 from leasehold.schema_change.coordinator.coordinator import Coordinator, CoordinatorSettings
 from leasehold.schema_change.job.chunk_acceptance import (
@@ -50,6 +51,7 @@ from leasehold.schema_change.job.transitions import can_turn_back, release, turn
 from leasehold.schema_change.plan.answers import answers_for, join_answers
 from leasehold.schema_change.plan.enums import enum_names
 from leasehold.schema_change.plan.explain import explain
+from leasehold.schema_change.plan.foreign_keys import has_numeric_reference
 from leasehold.schema_change.plan.joined_alterations import join_alterations
 from leasehold.schema_change.plan.plan import NO_CONTEXT, plan
 from leasehold.schema_change.plan.reader_changes import reader_changes, tables_after
@@ -162,6 +164,11 @@ class SchemaChanges:
             _refuse_newer_types(writes)
         if not self.features.is_written(Feature.EQUAL_NULLS, now.mono_ns):
             _refuse_equal_nulls(writes)
+        left = (*script.made.values(), *script.altered.values())
+        if any(map(has_numeric_reference, left)):
+            self.features.check_written(Feature.NUMERIC_REFERENCES, now.mono_ns)
+        written = (write for write in writes if isinstance(write, DescriptorWrite | JobWrite))
+        check_bodies((write.body for write in written), self.features, now.mono_ns)
         if request.held:
             (job_id,) = (write.job_id for write in writes if isinstance(write, JobWrite))
             return Decision(writes, {"job": job_id}, self._catalog)
@@ -380,6 +387,12 @@ class SchemaChanges:
 
     def catalog_changed(self, lsn: int, now: Now) -> list[Effect]:
         return self._step(wanted.CatalogChanged(lsn), now)
+
+    def mastership_confirmed(self, since_ns: int, now: Now) -> list[Effect]:
+        """Take that this node was master by the log at `since_ns`."""
+        if not self.coordinator.ledger.awaits_confirmation:
+            return []
+        return self._step(wanted.Confirmed(since_ns), now)
 
     def lease_acked(self, ack: LeaseAck, now: Now) -> list[Effect]:
         return self._step(wanted.LeaseAcked(ack.table_id, ack.version), now)

@@ -90,6 +90,7 @@ def read_actions(
     # Known from the start: an action may drop something with what rests on it before that is
     # dropped itself, and what is added may have the name of what is dropped, wherever that is said.
     draft.going = {action.name for action in actions if isinstance(action, DropColumn)}
+    draft.retyping = {action.column for action in actions if isinstance(action, AlterType)}
     free_names(draft, {action.name for action in actions if isinstance(action, DropConstraint)})
     kind = "alter table"
     for action in _in_order(actions, draft.going):
@@ -179,7 +180,7 @@ def plan_alter_table(
             return restart_identity(table, restarted, catalog)
     key = read_key_change(table, statement.actions)
     if key is not None:
-        return plan_key_change(table, key, catalog)
+        return plan_key_change(table, key, catalog, context)
     made = TableDraft(table, relation_names(catalog), catalog, context)
     made.in_place, made.computed, made.narrows = in_place, computed, narrows
     earlier = earlier.for_actions(statement)

@@ -26,7 +26,13 @@ from leasehold.schema_change.plan.definitions import (
 )
 from leasehold.schema_change.plan.dependents import Doomed, cascade_notice
 from leasehold.schema_change.plan.draft import TableDraft
-from leasehold.schema_change.plan.remade_elements import Remade, find_remade, remake
+from leasehold.schema_change.plan.remade_elements import (
+    Remade,
+    check_again,
+    find_again,
+    find_remade,
+    remake,
+)
 from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.ddl.columns import check_drawing, find_drawn_sequence
@@ -381,10 +387,12 @@ def drop_expression(draft: TableDraft, action: DropExpression) -> None:
 
 def alter_type(draft: TableDraft, action: AlterType) -> None:
     old = draft.column(action.column, action.position)
+    draft.retyping.discard(action.column)
     if action.using is not None and _keeps_values(action.using, old, action.type):
         action = replace(action, using=None)
     if old.type == action.type and action.using is None:
         draft.notices.append(f"column {old.name!r} is of type {old.type} already")
+        check_again(draft, old)
         return
     if old.element_id in draft.widened:
         raise FeatureNotSupported(
@@ -399,7 +407,8 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
         _change_where_it_stands(draft, old, action)
         return
     remade = find_remade(draft, old) if _stands(draft, old) else []
-    _refuse_users(draft, old, action.position, but=remade)
+    again = find_again(draft, old)
+    _refuse_users(draft, old, action.position, but=[*remade, *again])
     _refuse_unbound(draft, old, action.position)
     if old.generated:
         raise FeatureNotSupported(
@@ -430,10 +439,11 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
         for text, seen, target in ((forth, draft.table, new), (back, as_new, old))
     ]
     missing = _computed(draft, new, kept_forth)
-    waits = int(any(isinstance(e, Check) or e.refuses_duplicates for e in remade))
+    waits = int(any(isinstance(e, Check) or e.refuses_duplicates for e in (*remade, *again)))
     for path in element_paths.change_type(old, new, kept_forth, kept_back, missing, waits=waits):
         draft.paths.append(path)
     draft.words.append(f"column {old.name}")
+    draft.replaced[old.element_id] = new
     remake(draft, remade, old, new)
     draft.columns[old.name] = new
     draft.retyped.add(new.element_id)
@@ -527,6 +537,7 @@ def _find_users(draft: TableDraft, column: Column, but: Sequence[Remade] = ()) -
     anew."""
     own = column.element_id
     left = {each.element_id for each in but}
+    made = {path.name[1] for element, path in draft.remade if element.element_id in left}
     resting = [i for i in draft.table.indexes if own in i.over and i.element_id not in left]
     users = [f"index {i.name}" for i in resting]
     checks = (c for c in draft.table.checks if own in c.columns)
@@ -538,7 +549,7 @@ def _find_users(draft: TableDraft, column: Column, but: Sequence[Remade] = ()) -
         if own in k.parent_columns
     ]
     users += [f"generated column {c.name}" for c in draft.find_computed_from(column)]
-    users += draft.describe_made_over(column)
+    users += draft.describe_made_over(column, made)
     if own in draft.table.primary_key:
         users.append("the primary key")
     return users

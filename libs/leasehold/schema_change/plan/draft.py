@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
@@ -34,14 +34,16 @@ class TableDraft:
     nothing done, `needs`: tables that must stay as they are until it is done.
 
     `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
-    the actions so far leave them; `going` names the columns that some action drops, `unbound` are
-    generated columns that lose their expression, as they were; `widened` are columns that get a
-    type which holds more or less, where they stand, with that type. `context`, `in_place`,
-    `computed`, `narrows`: see `plan`.
+    the actions so far leave them; `going` names the columns that some action drops, `retyping`
+    those of which one that is still to come says the type, `unbound` are generated columns that
+    lose their expression, as they were; `widened` are columns that get a type which holds more or
+    less, where they stand, with that type. `context`, `in_place`, `computed`, `narrows`: see
+    `plan`.
     `gone`: what else the same request takes away, (table id, element id); `along`: foreign keys of
     other tables that CASCADE takes; `sequences`: those that columns bring; `unnumbered`: columns
     that are no identity any more, and what they drew from; `drew`: what columns drew from that have
-    another default now, or none.
+    another default now, or none; `replaced`: columns by the id of those whose places they take;
+    `remade`: elements that rest on such, each with the path of the one that is made anew.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class TableDraft:
         self.made_again: set[int] = set()
         self.widened: dict[int, Type] = {}
         self.going: set[str] = set()
+        self.retyping: set[str] = set()
         self.unbound: dict[int, Column] = {}
         self.paths: list[ElementPath] = []
         self.notices: list[str] = []
@@ -78,6 +81,8 @@ class TableDraft:
         self.along: list[Referring] = []
         self.sequences: list[Descriptor] = []
         self.unnumbered: dict[int, int] = {}
+        self.replaced: dict[int, Column] = {}
+        self.remade: list[tuple[Index | Check, ElementPath]] = []
         self.altered: list[tuple[Column, Options]] = []
         self.new_locks: list[Lock] = []
         self.moved: set[int] = set()
@@ -181,9 +186,11 @@ class TableDraft:
         if index is not None and index.element_id not in needed:
             self.drop_once(element_paths.drop_index(index), index, f"index {index.name}")
 
-    def describe_made_over(self, column: Column) -> list[str]:
-        """Return what this very statement makes that rests on a column, in words."""
-        made = [path.element for path in self.paths if path.new]
+    def describe_made_over(self, column: Column, but: Collection[int] = ()) -> list[str]:
+        """Return what this very statement makes that rests on a column, in words, `but` for these
+        elements."""
+        paths = (path for path in self.paths if path.new and path.name[1] not in but)
+        made = [path.element for path in paths]
         over = [
             f"constraint {element.name}"
             for element in made

@@ -100,12 +100,11 @@ def describe_changes(step: Step, table_id: int = 0, *, mirrors: bool = False) ->
         made = edit.after if edit.before is None and edit.after is not None else {}
         if len(made.get("missing") or ()) > 2:
             fields = f"{edit.state}, every row has its default"
-        other = (
-            " with the other key" if mirrors and edit.kind is Kind.TABLE and edit.table_id else ""
-        )
-        name = edit.name or "(hidden key)"
         table = edit.kind is Kind.TABLE
         kind = "sequence" if table and is_sequence_id(edit.table_id or table_id) else edit.kind
+        mirror = mirrors and kind is Kind.TABLE and edit.table_id
+        other = " with the other key" if mirror else ""
+        name = edit.name or "(hidden key)"
         found.append(f"{kind} {name}{other} → {fields or edit.state}")
     return "; ".join(found) or "nothing: validation only"
 

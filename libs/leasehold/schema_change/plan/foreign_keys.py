@@ -64,9 +64,23 @@ def check_types(columns: tuple[Column, ...], to: Referred, position: int) -> Non
     """Refuse columns of other types: values are compared as they are stored. Raises WrongType, and
     FeatureNotSupported for types of which one value has several forms, or no order."""
     for own, other in zip(columns, to.columns, strict=True):
-        if sort_key_of(own.type) is not None:
+        if sort_key_of(own.type) is not None and own.type.scale is None:
+            hint = (
+                "1.5 and 1.50 are one value of two forms there: say numeric(precision, scale)."
+                if own.type.name == "numeric"
+                else ""
+            )
             raise FeatureNotSupported(
-                f"column {own.name!r} is {own.type}: a foreign key over it is not supported yet",
+                f"column {own.name!r} is {own.type}: a foreign key over it is not supported",
+                column=own.name,
+                position=position,
+                **({"hint": hint} if hint else {}),
+            )
+        if own.type.name == other.type.name and own.type.scale != other.type.scale:
+            raise FeatureNotSupported(
+                f"column {own.name!r} is {own.type}, column {other.name!r} of table"
+                f" {to.parent.name!r} is {other.type}: a foreign key over numeric needs as many"
+                " digits behind the point on both sides",
                 column=own.name,
                 position=position,
             )
@@ -99,6 +113,12 @@ def check_actions(columns: tuple[Column, ...], definition: ForeignKeyDefinition)
                 column=generated.name,
                 position=definition.position,
             )
+
+
+def has_numeric_reference(table: Descriptor) -> bool:
+    """Say whether a table refers to another one by a numeric column."""
+    ids = {column for key in table.foreign_keys for column in key.columns}
+    return any(c.type.name == "numeric" for c in table.columns if c.element_id in ids)
 
 
 def resolve_delete_sets(

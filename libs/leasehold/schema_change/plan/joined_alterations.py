@@ -11,6 +11,7 @@ from leasehold.catalog.job import Job
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said
 from leasehold.sql.syntax.statements import (
+    Action,
     AddCheck,
     AddColumn,
     AddForeignKey,
@@ -56,10 +57,14 @@ def _continues(before: object, after: object) -> bool:
         return False
     if (before.table, before.if_exists) != (after.table, after.if_exists):
         return False
-    if any(isinstance(action, _ALONE) for action in (*before.actions, *after.actions)):
+    if any(map(_stands_alone, (*before.actions, *after.actions))):
         return False
     adds = any(isinstance(action, _ADDS) for action in before.actions)
     return not (adds and any(isinstance(action, _DROPS) for action in after.actions))
+
+
+def _stands_alone(action: Action) -> bool:
+    return isinstance(action, _ALONE) or (isinstance(action, AddColumn) and action.key is not None)
 
 
 def is_all_or_nothing(script: StatementBatch) -> bool:

@@ -13,7 +13,14 @@ from typing import Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import DEFAULT_LOCK, HIDDEN_NAME, Column, ForeignKey, Index
+from leasehold.catalog.elements import (
+    DEFAULT_LOCK,
+    HIDDEN_NAME,
+    Column,
+    CommitContext,
+    ForeignKey,
+    Index,
+)
 from leasehold.catalog.names import (
     constraint_names,
     find_references,
@@ -47,6 +54,12 @@ from leasehold.schema_change.plan.index_constraints import (
     describe_rename,
     with_columns_of_index,
 )
+from leasehold.schema_change.plan.new_key_columns import (
+    draft_new_columns,
+    find_added_keys,
+    find_new_columns,
+    with_new_columns,
+)
 from leasehold.schema_change.plan.results import Changes, NothingToDo
 from leasehold.schema_change.steps.element_paths import ElementPath, drop_index
 from leasehold.schema_change.steps.table_paths import (
@@ -59,6 +72,7 @@ from leasehold.schema_change.steps.table_paths import (
 from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.statements import (
     Action,
+    AddColumn,
     AddPrimaryKey,
     AddUnique,
     DropConstraint,
@@ -80,12 +94,14 @@ def hidden_column(element_id: int) -> Column:
 class KeyChange(NamedTuple):
     """The change of the primary key that a statement asks for. `key`: the other one, None = none
     any more, so that rows get one that nobody sees; `unique`: what the old key's columns are from
-    then on; `cascade`: foreign keys go along to whose columns nothing is UNIQUE then."""
+    then on; `cascade`: foreign keys go along to whose columns nothing is UNIQUE then; `new`:
+    columns of the key that the same statement adds."""
 
     key: AddPrimaryKey | None
     unique: UniqueDefinition | None
     position: int
     cascade: bool = False
+    new: tuple[AddColumn, ...] = ()
 
 
 NOTHING_BESIDE: Final = KeyChange(None, None, 1)
@@ -98,7 +114,7 @@ def read_key_change(table: Descriptor, actions: Sequence[Action]) -> KeyChange |
     for other actions beside.
     """
     name = table.key_constraint
-    added = [action for action in actions if isinstance(action, AddPrimaryKey)]
+    added = find_added_keys(table, actions)
     dropped = [a for a in actions if isinstance(a, DropConstraint) and a.name == name]
     named = table.hidden_key or table.index(name) or table.check(name)
     if not added and (not dropped or named):
@@ -118,7 +134,9 @@ def read_key_change(table: Descriptor, actions: Sequence[Action]) -> KeyChange |
     uniques = [a.unique for a in actions if isinstance(a, AddUnique) and not table.hidden_key]
     old = [column.name for column in table.key_columns]
     unique = next((u for u in uniques if sorted(u.columns) == sorted(old)), None)
-    known = len(added) + bool(dropped and not table.hidden_key) + (unique is not None)
+    new = find_new_columns(actions, added[0]) if added else ()
+    said = sum(isinstance(action, AddPrimaryKey) for action in actions) + len(new)
+    known = said + bool(dropped and not table.hidden_key) + (unique is not None)
     if len(actions) > known:
         drop = "" if table.hidden_key else f" DROP CONSTRAINT {name},"
         kept = "" if table.hidden_key else f" (or ADD UNIQUE ({', '.join(old)}))"
@@ -128,15 +146,19 @@ def read_key_change(table: Descriptor, actions: Sequence[Action]) -> KeyChange |
             position=position,
         )
     cascade = any(action.cascade for action in dropped)
-    return KeyChange(added[0] if added else None, unique, position, cascade)
+    return KeyChange(added[0] if added else None, unique, position, cascade, new)
 
 
-def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Changes | NothingToDo:
+def plan_key_change(
+    before: Descriptor, asked: KeyChange, catalog: Catalog, context: CommitContext
+) -> Changes | NothingToDo:
     """Plan another primary key for a table, or none. Raises what `plan` raises."""
     key = asked.key
     if key is not None:
-        key = with_columns_of_index(table, key, relation_names(catalog))
+        key = with_columns_of_index(before, key, relation_names(catalog))
         asked = asked._replace(key=key)
+    draft = draft_new_columns(before, asked.new, catalog, context)
+    table = with_new_columns(before, draft)
     columns = () if key is None else key_columns(table, key)
     kind = KEY_CHANGE if columns else KEY_DROP
     said = ", ".join(column.name for column in columns or table.key_columns)
@@ -154,18 +176,24 @@ def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Ch
         return Changes(table, KEY_RENAME, f"primary key {name}", paths)
     free_table(catalog, table)
     referring = find_references(catalog, table.table_id)
-    others = {child.table_id: child for child, _ in referring if child is not table}
+    others = {child.table_id: child for child, _ in referring if child.table_id != table.table_id}
     for child in others.values():
         free_table(catalog, child)
     other_id = catalog.next_table_id()
-    paths = plan_key_paths(table, columns, other_id, relation_names(catalog), asked)
+    paths = plan_key_paths(table, columns, other_id, draft.taken, asked)
     of_referring, lost = plan_referring_paths(referring, table, paths, asked)
     paths += of_referring
-    changes = Changes(table, kind, f"primary key ({said})", paths)
-    # It goes on from this one's numbers, step by step.
-    changes.versions[other_id] = table.version + 1
+    changes = Changes(before, kind, f"primary key ({said})", [*draft.paths, *paths])
+    # They go on from this one's numbers, step by step.
+    changes.versions |= dict.fromkeys(
+        (other_id, *(sequence.table_id for sequence in draft.sequences)), table.version + 1
+    )
     changes.join(others.values())
-    notices = [cascade_notice(describe_constraint(each)) for each in lost]
+    changes.made = tuple(draft.sequences)
+    for drawn in draft.needs:
+        free_table(catalog, catalog.newest(drawn))
+    changes.needs = tuple(sorted(draft.needs))
+    notices = [*draft.notices, *(cascade_notice(describe_constraint(each)) for each in lost)]
     if key is not None and key.index and key.name and key.name != key.index:
         notices.insert(0, describe_rename(key.index, key.name))
     changes.notices = tuple(notices)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from leasehold.catalog.descriptor import INDEXES_MAX, Descriptor
-from leasehold.catalog.elements import Check, Column, Index
+from leasehold.catalog.elements import EXPRESSION, Check, Column, Index
 from leasehold.model.errors import OutOfRange
 from leasehold.schema_change.plan.definitions import refuse_unordered
 from leasehold.schema_change.plan.draft import TableDraft
@@ -47,54 +47,97 @@ def find_remade(draft: TableDraft, column: Column) -> list[Remade]:
     ]
 
 
+def find_again(draft: TableDraft, column: Column) -> list[Remade]:
+    """Return what the same statement makes anew already, over another column, and that rests on
+    this one, too."""
+    return [each for each, _ in draft.remade if column.element_id in _resting_on(each)]
+
+
+def check_again(draft: TableDraft, column: Column) -> None:
+    """Check what is made anew over another column and rests on this one, which keeps its type.
+    Raises what `remake` raises."""
+    table = _as_replaced(draft)
+    for each, path in draft.remade:
+        if column.element_id in _resting_on(each):
+            assert isinstance(path.element, Index | Check), path
+            _check(draft, table, path.element)
+
+
+def _as_replaced(draft: TableDraft) -> Descriptor:
+    kept = (c for c in draft.table.columns if c.element_id not in draft.replaced)
+    return replace(draft.table, columns=(*kept, *draft.replaced.values()))
+
+
 def remake(draft: TableDraft, found: list[Remade], old: Column, new: Column) -> None:
-    """Add the paths of what is made anew over column `new`, and of what goes with `old`. Raises
-    what the expressions raise with the other type, FeatureNotSupported for one that has no order,
-    OutOfRange for too many indexes."""
-    others = (c for c in draft.table.columns if c.element_id != old.element_id)
-    table = replace(draft.table, columns=(*others, new))
-    indexes = sum(isinstance(each, Index) for each in found)
+    """Add the paths of what is made anew over column `new`, and of what goes with `old`; what is
+    made anew already gets it, too. Raises what the expressions raise with the other type,
+    FeatureNotSupported for one that has no order, OutOfRange for too many indexes."""
+    table = _as_replaced(draft)
+    anew = [each for each, _ in draft.remade] + found
+    indexes = sum(isinstance(each, Index) for each in anew)
     if len(table.indexes) + indexes > INDEXES_MAX:
         raise OutOfRange(
             f"table {table.name!r} has {len(table.indexes)} indexes, and {indexes} are made anew:"
             f" at most {INDEXES_MAX} stand beside each other"
         )
+    for each, path in draft.remade:
+        if old.element_id in _resting_on(each):
+            assert isinstance(path.element, Index | Check), path
+            path.element = _over_column(path.element, old, new)
+            _check(draft, table, path.element)
     for each in found:
-        match each:
-            case Index():
-                _remake_index(draft, table, each, old, new)
-            case Check():
-                compile_condition(each.expression, table, each.zone)
-                columns = tuple(sorted(_over(each.columns, old, new)))
-                made = replace(each, element_id=draft.new_id(), columns=columns)
-                for path in element_paths.remake_check(each, made):
-                    draft.paths.append(path)
+        made = _over_column(replace(each, element_id=draft.new_id()), old, new)
+        _check(draft, table, made)
+        match each, made:
+            case Index(), Index():
+                paths = element_paths.remake_index(each, made)
+            case Check(), Check():
+                paths = element_paths.remake_check(each, made)
+            case _:
+                raise AssertionError((each, made))
+        draft.paths += paths
+        draft.remade.append((each, paths[0]))
         draft.dropped.add(each.element_id)
         kind = "constraint" if isinstance(each, Check) or each.constraint else "index"
         draft.words.append(f"{kind} {each.name}")
 
 
-def _remake_index(
-    draft: TableDraft, table: Descriptor, index: Index, old: Column, new: Column
-) -> None:
-    if old.element_id in index.columns:
-        refuse_unordered(new.type, f"column {new.name!r}", column=new.name)
-    for text in index.expressions:
+def _resting_on(element: Remade) -> tuple[int, ...]:
+    return tuple(element.over if isinstance(element, Index) else element.columns)
+
+
+def _over_column(element: Remade, old: Column, new: Column) -> Remade:
+    """Return the element over another column."""
+    if isinstance(element, Check):
+        return replace(element, columns=tuple(sorted(_over(element.columns, old, new))))
+    return replace(
+        element,
+        columns=_over(element.columns, old, new),
+        included=_over(element.included, old, new),
+        mentioned=tuple(sorted(_over(element.mentioned, old, new))),
+    )
+
+
+def _check(draft: TableDraft, table: Descriptor, made: Remade) -> None:
+    """Check that an element can be what it is over the columns of `table`; not yet where another
+    one gets its type by a later action of the statement."""
+    rests = [table.by_id[column] for column in _resting_on(made)]
+    if any(column.name in draft.retyping for column in rests):
+        return
+    if isinstance(made, Check):
+        compile_condition(made.expression, table, made.zone)
+        return
+    for column in made.columns:
+        if column != EXPRESSION:
+            found = table.by_id[column]
+            refuse_unordered(found.type, f"column {found.name!r}", column=found.name)
+    for text in made.expressions:
         refuse_unordered(type_of_expression(text, table), f"expression {text:.80}")
-    if index.predicate:
-        compile_condition(index.predicate, table)
-    for text in filter(None, (*index.expressions, index.predicate)):
+    if made.predicate:
+        compile_condition(made.predicate, table)
+    for text in filter(None, (*made.expressions, made.predicate)):
         refuse_labels(text, table)
         refuse_session_zone(text, table)
-    made = replace(
-        index,
-        element_id=draft.new_id(),
-        columns=_over(index.columns, old, new),
-        included=_over(index.included, old, new),
-        mentioned=tuple(sorted(_over(index.mentioned, old, new))),
-    )
-    for path in element_paths.remake_index(index, made):
-        draft.paths.append(path)
 
 
 def _over(columns: tuple[int, ...], old: Column, new: Column) -> tuple[int, ...]:

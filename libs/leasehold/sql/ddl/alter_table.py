@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from leasehold.catalog.descriptor import COLUMNS_MAX
-from leasehold.model.errors import FeatureNotSupported, OutOfRange
+from leasehold.model.errors import OutOfRange
 from leasehold.sql.ddl.column_types import read_column_type
 from leasehold.sql.ddl.columns import find_drawn_sequence, read_column_definition, read_identity
 from leasehold.sql.ddl.constraints import (
@@ -78,9 +78,6 @@ _RENAMED: Final = frozenset(
         *("OBJECT_TABLE", "OBJECT_COLUMN", "OBJECT_TABCONSTRAINT"),
         *("OBJECT_INDEX", "OBJECT_SEQUENCE"),
     }
-)
-_KEY_OF_NEW: Final = (
-    "a new column can't be the PRIMARY KEY at once: add it, fill it, then change the key"
 )
 _OTHER_COLUMN_ACTIONS: Final = {
     "set expression": "SET EXPRESSION is not supported: drop the column and add it again",
@@ -186,11 +183,8 @@ class _Action:
         assert kind == "ColumnDef", kind
         span = Span(reading.at(definition["location"]), self._span.end)
         column, key = read_column_definition(reading, definition, self._table, span)
-        if key is not None:
-            raise FeatureNotSupported(
-                f"column {column.name!r}: {_KEY_OF_NEW}", column=column.name, position=key.position
-            )
-        return AddColumn(column, bool(body.get("missing_ok")))
+        added = None if key is None else AddPrimaryKey(key.columns, key.position, key.name)
+        return AddColumn(column, bool(body.get("missing_ok")), added)
 
     def _add_constraint(
         self,

@@ -34,7 +34,7 @@ from leasehold.sql.functions.function import (
     make_zoned,
     unchanged,
 )
-from leasehold.values.dates import DAY_US
+from leasehold.values.dates import midnight_of
 from leasehold.values.doubles import NAN, order_of
 from leasehold.values.time_zone import at_zone
 from leasehold.values.types import FLOATS, Type, sort_key_of
@@ -77,16 +77,12 @@ def _double_comparison(sign: str) -> Callable[[Any, Any], int]:
     return compared
 
 
-def _midnight(day: int) -> int:
-    return day * DAY_US
-
-
 def _of(left: Type, right: Type) -> list[Function]:
     if left.name in FLOATS:
         return [Function(s, (left, right), BOOLEAN, _double_comparison(s)) for s in SIGNS]
     key = sort_key_of(left)
-    first = _midnight if left == DATE and right != DATE else key
-    second = _midnight if right == DATE and left != DATE else key
+    first = midnight_of if left == DATE and right != DATE else key
+    second = midnight_of if right == DATE and left != DATE else key
     return [Function(s, (left, right), BOOLEAN, comparison(s, first, second)) for s in SIGNS]
 
 
@@ -97,7 +93,7 @@ def _in_zone(left: Type, right: Type) -> list[Function]:
     def of(kind: Type, value: int, zone: ZoneInfo) -> int:
         if kind == TIMESTAMPTZ:
             return value
-        return at_zone(_midnight(value) if kind == DATE else value, zone)
+        return at_zone(midnight_of(value) if kind == DATE else value, zone)
 
     def compared(sign: str) -> Callable[[ZoneInfo, int, int], int]:
         compare = SIGNS[sign]

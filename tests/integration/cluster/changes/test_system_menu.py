@@ -222,6 +222,57 @@ def test_a_column_changes_its_type(
     assert failed(watch, producer, sql).findings
 
 
+RESTED = (
+    "CREATE TABLE rested (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0, code int UNIQUE,"
+    " city text, CONSTRAINT counted CHECK (code >= 0));"
+    " CREATE INDEX rested_city ON rested (city) INCLUDE (code)"
+)
+
+
+def codes_of(key: int) -> list[tuple[int, int]]:
+    """A new code, one that another row has, and one that the CHECK refuses."""
+    return [(0, key), (1, 7), (2, -1)]
+
+
+def test_a_type_changes_with_what_rests_on_it(
+    settings: ClientSettings, watch: ClusterWatch, producer: ChangeProducer, replica: Replica
+) -> None:
+    """A UNIQUE, a CHECK and an index are made anew over the column with other values. Whoever
+    writes meanwhile is held to them at any moment; what the new values break fails the change."""
+
+    def rested(key: int, code: Any) -> dict[str, Any]:
+        values = {"code": code, "city": f"city {key % 10}"}
+        return {"table": "rested", "op": "insert", "key": {"id": key}, "values": values}
+
+    made_tables(producer, RESTED, [rested(key, key) for key in range(ROWS)])
+    keys = count(ROWS)
+
+    def write_while(sql: str) -> int:
+        job, turns = begin(producer, sql), 0
+        while (known := watch.view.jobs.get(job)) is None or not known.job.status.ended:
+            key = next(keys)
+            asked = [producer.submit(rested(key + i * 100_000, c)) for i, c in codes_of(key)]
+            assert [settled(each).code for each in asked] == ["", "23505", "23514"], turns
+            turns += 1
+        return turns if known.job.status is Status.SUCCEEDED else -turns
+
+    with Load(settings, "rested", KEYS, pace_s=SELDOM_S) as counted:
+        assert write_while("ALTER TABLE rested ALTER code TYPE numeric(12, 2)") > 3
+        counted.more(20)
+        sql = "ALTER TABLE rested ALTER code TYPE int USING CAST(code / 2 AS int)"
+        assert write_while(sql) < 0, "two rows have one code then"
+        assert write_while("ALTER TABLE rested ALTER code TYPE bigint") > 3
+    counted.assert_exact(replica)
+    rows = {row["id"]: row["code"] for row in replica.scan("rested", rows_max=1_000_000)}
+    assert rows == {key: key for key in range(next(keys))}
+    (found,) = replica.get_by("rested_code_key", ROWS)
+    assert found["city"] == f"city {ROWS % 10}"
+    assert len(list(replica.get_by("rested_city", "city 3", rows_max=1_000_000))) == sum(
+        key % 10 == 3 for key in rows
+    )
+    changed(watch, producer, "DROP TABLE rested")
+
+
 def test_names_change_and_both_resolve_meanwhile(
     watch: ClusterWatch, producer: ChangeProducer, replica: Replica
 ) -> None:

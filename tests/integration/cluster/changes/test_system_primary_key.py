@@ -172,3 +172,38 @@ def test_the_rows_go_over_and_everybody_with_them(
             until(partial(has_spoken, watch, part), f"the word of {part}")
             assert not report(watch.view, unix_us())[part]["silent"]
     assert_consistent(cluster, NODES)
+
+
+HEAP = "ALTER TABLE heap ADD COLUMN id bigserial PRIMARY KEY"
+
+
+def test_a_new_column_becomes_the_key_while_rows_come(
+    cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer, replica: Replica
+) -> None:
+    """Rows of before are numbered, and those that come meanwhile, whoever knows of the column; once
+    it is the key a request names rows by it."""
+    insert = {"table": "heap", "op": "insert"}
+    rows = [{**insert, "values": {"tag": f"tag {n}"}} for n in range(ROWS)]
+    made_tables(producer, "CREATE TABLE heap (tag text)", rows)
+    job, tags, keyed = begin(producer, HEAP), [f"tag {n}" for n in range(ROWS)], 0
+    while keyed < 5:
+        tag = f"later {len(tags)}"
+        outcome = settled(producer.submit({**insert, "values": {"tag": tag}}))
+        if outcome.code == MalformedRequest.sqlstate:
+            keyed += 1
+            key = {"id": 1_000_000 + keyed}
+            outcome = settled(producer.submit({**insert, "key": key, "values": {"tag": tag}}))
+        assert outcome.lsn, outcome
+        tags.append(tag)
+    ended(watch, job)
+    replica.wait_applied(outcome.lsn)
+    replica.wait_coherent()
+    found = list(replica.scan("heap"))
+    assert sorted(row["tag"] for row in found) == sorted(tags)
+    ids = [row["id"] for row in found]
+    assert len({*ids}) == len(ids) == len(tags)
+    assert sum(number > 1_000_000 for number in ids) == 5
+    update = {"table": "heap", "op": "update", "key": {"id": ids[0]}, "values": {"tag": "mine"}}
+    assert settled(producer.submit(update)).lsn
+    assert settled(producer.submit({**insert, "key": {"id": ids[1]}})).code == "23505"
+    assert_consistent(cluster, NODES)

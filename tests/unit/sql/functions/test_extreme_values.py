@@ -34,13 +34,21 @@ from leasehold.sql.functions.registry import (
 from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX
 from leasehold.values.arrays import CHARACTERS_MAX, elements_of
 from leasehold.values.arrays import stored_form as array_form
-from leasehold.values.dates import DAY_LEAST, DAY_MOST
+from leasehold.values.dates import DAY_LEAST, DAY_MOST, INFINITE_WORDS, is_infinite
 from leasehold.values.jsonb import is_stored_form
 from leasehold.values.numeric import decimal_of
 from leasehold.values.numeric import stored_form as number_form
 from leasehold.values.singles import is_single
 from leasehold.values.storage import to_storage
-from leasehold.values.types import FLOATS, KNOWN, TEXT_BYTES_MAX, Type, array_of, element_of
+from leasehold.values.types import (
+    FLOATS,
+    KNOWN,
+    MOMENTS,
+    TEXT_BYTES_MAX,
+    Type,
+    array_of,
+    element_of,
+)
 from tests.models.summary import Tell
 
 SEED: Final = int(os.environ.get("SEED", "1"))
@@ -100,9 +108,15 @@ SCALARS: Final[dict[str, Sequence[Any]]] = {
     "char": TEXTS,
     "boolean": (True, False),
     "bytea": (b"", b"\x00", b"\xff" * 3, b"a" * 5_000, bytes(range(256))),
-    "date": ("0001-01-01", "9999-12-31", "1970-01-01", "2024-02-29"),
-    "timestamp": ("0001-01-01T00:00:00", "9999-12-31T23:59:59.999999", "1969-12-31T23:59:59.5"),
-    "timestamptz": ("0001-01-02T00:00:00Z", "9999-12-30T23:59:59.999999Z", "2024-03-31T01:30Z"),
+    "date": ("0001-01-01", "9999-12-31", "1970-01-01", "2024-02-29", *INFINITE_WORDS),
+    "timestamp": (
+        *("0001-01-01T00:00:00", "9999-12-31T23:59:59.999999", "1969-12-31T23:59:59.5"),
+        *INFINITE_WORDS,
+    ),
+    "timestamptz": (
+        *("0001-01-02T00:00:00Z", "9999-12-30T23:59:59.999999Z", "2024-03-31T01:30Z"),
+        *INFINITE_WORDS,
+    ),
     "interval": (
         *("0", "1 day", "-1 mon", "178000000 years", "-178000000 years", "2000000000 days"),
         *("2562047788 hours", "1.5 years -3 days 04:05:06.789"),
@@ -190,6 +204,7 @@ def why_no_value(kind: Type, value: Any) -> str:
     if kind.name in LIMITS:
         least, most = LIMITS[kind.name]
         whole = type(value) in (int, bool) and least <= value <= most
+        whole |= kind.name in MOMENTS and type(value) is int and is_infinite(value)
         return "" if whole else f"{value!r:.60} is no {kind}"
     if kind.name in FLOATS:
         double = value == "NaN" or (type(value) in (float, int) and value == value)

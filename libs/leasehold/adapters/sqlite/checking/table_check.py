@@ -25,7 +25,11 @@ import apsw
 
 from leasehold.adapters.sqlite.checking.checksum import Checksum, LineSum, sum_lines
 from leasehold.adapters.sqlite.checking.findings import FINDINGS_MAX, Findings, TableFindings
-from leasehold.adapters.sqlite.checking.value_forms import install_form_check, wrong_value
+from leasehold.adapters.sqlite.checking.value_forms import (
+    install_form_check,
+    write_entry_key,
+    wrong_value,
+)
 from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements, element_ids_of
 from leasehold.adapters.sqlite.layout import (
     column_name,
@@ -421,14 +425,19 @@ class TableCheck:
         if not self._physical:
             return
         own = [f"t.{column_name(column)}" for column in key.columns]
+        sought = own
         if key.parent_index:
             parent = f"main.{entries_name(key.parent, key.parent_index)}"
             theirs = [f"p.k{number}" for number in range(len(own))]
+            kinds = (self._newest.by_id[column].type for column in key.columns)
+            sought = [
+                write_entry_key(self._connection, *each) for each in zip(kinds, own, strict=True)
+            ]
         else:
             parent = f"main.{table_name(key.parent)}"
             theirs = [f"p.{column_name(column)}" for column in key.parent_columns]
         given = " AND ".join(f"{column} IS NOT NULL" for column in own)
-        same = " AND ".join(f"{a} = {b}" for a, b in zip(theirs, own, strict=True))
+        same = " AND ".join(f"{a} = {b}" for a, b in zip(theirs, sought, strict=True))
         mixed = ""
         if key.full:
             mixed = f" OR NOT ({' AND '.join(f'{c} IS NULL' for c in own)} OR {given})"

@@ -15,7 +15,14 @@ from leasehold.values.dates import DAY_US
 from leasehold.values.declared import ENUM
 from leasehold.values.doubles import NAN
 from leasehold.values.storage import from_storage, to_storage
-from leasehold.values.types import FLOATS, INTEGER_BITS, TIMED, Type, element_of
+from leasehold.values.types import (
+    FLOATS,
+    INTEGER_BITS,
+    TIMED,
+    Type,
+    element_of,
+    sort_key_of,
+)
 
 _CHECKED: Final[dict[str, Callable[[Any], bool]]] = {
     "jsonb": jsonb.is_stored_form,
@@ -93,6 +100,22 @@ def install_form_check(connection: apsw.Connection, kind: Type) -> None:
         return int(_kept(store, numeric.decimal_of(value)) == value)
 
     connection.create_scalar_function(_form_check(kind), has_form, numargs=1, deterministic=True)
+
+
+def write_entry_key(connection: apsw.Connection, kind: Type, name: str) -> str:
+    """Return SQL of what stands for a value of the type in entries of indexes, and give the
+    connection what it calls."""
+    key = sort_key_of(kind)
+    if key is None:
+        return name
+    function = f"entry_key_of_{kind.name}"
+
+    def keyed(*values: Any) -> Any:
+        (value,) = values
+        return None if value is None else key(value)
+
+    connection.create_scalar_function(function, keyed, numargs=1, deterministic=True)
+    return f"{function}({name})"
 
 
 def _is_array(kind: Type, store: Callable[[Any], Any], value: Any) -> bool:

@@ -36,7 +36,7 @@ from leasehold.values.arrays import collect, elements_of
 from leasehold.values.arrays import stored_form as array_form
 from leasehold.values.catalog_types import REGISTERED, SYSTEM_TYPES
 from leasehold.values.date_text import day_in_range
-from leasehold.values.dates import DAY_US, round_second
+from leasehold.values.dates import day_at, midnight_of, round_second
 from leasehold.values.declared import NUMBERS
 from leasehold.values.doubles import over_floats
 from leasehold.values.interval import round_span, span_of
@@ -255,10 +255,10 @@ _OTHERS: Final[dict[tuple[str, str], Convert]] = {
     ("jsonb", "json"): unchanged,
     ("boolean", "integer"): unchanged,
     ("integer", "boolean"): lambda value: int(value != 0),
-    ("date", "timestamp"): lambda value: value * DAY_US,
-    ("date", "timestamptz"): lambda zone, value: at_zone(value * DAY_US, zone),
-    ("timestamp", "date"): lambda value: day_in_range(value // DAY_US),
-    ("timestamptz", "date"): lambda zone, value: day_in_range(local_of(value, zone) // DAY_US),
+    ("date", "timestamp"): midnight_of,
+    ("date", "timestamptz"): lambda zone, value: at_zone(midnight_of(value), zone),
+    ("timestamp", "date"): lambda value: day_in_range(day_at(value)),
+    ("timestamptz", "date"): lambda zone, value: day_in_range(day_at(local_of(value, zone))),
     ("timestamptz", "timestamp"): lambda zone, value: local_of(value, zone),
     ("timestamp", "timestamptz"): lambda zone, value: at_zone(value, zone),
 }

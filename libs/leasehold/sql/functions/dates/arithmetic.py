@@ -25,7 +25,7 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.sql.functions.numbers.arithmetic import divided, modulo
 from leasehold.values.date_text import day_in_range
-from leasehold.values.dates import DAY_US, date_of, day_of
+from leasehold.values.dates import DAY_US, date_of, day_of, is_infinite, midnight_of
 from leasehold.values.interval import Span, span_of, stored_form
 from leasehold.values.time_zone import UTC, at_zone, in_range, local_of, zone_at
 
@@ -71,6 +71,9 @@ def plus_months(day: int, months: int) -> int:
 
 
 def plus(timestamp: int, span: Span) -> int:
+    """Return a timestamp so much later; an infinite one stays. Raises MomentOutOfRange."""
+    if is_infinite(timestamp):
+        return timestamp
     day, rest = divmod(in_range(timestamp), DAY_US)
     if span.months:
         day = plus_months(day, span.months)
@@ -79,6 +82,8 @@ def plus(timestamp: int, span: Span) -> int:
 
 def plus_in_zone(zone: ZoneInfo, timestamp: int, span: Span) -> int:
     """Months and days are added to what the clocks show, time to the moment."""
+    if is_infinite(timestamp):
+        return timestamp
     for part in (Span(span.months, 0, 0), Span(0, span.days, 0)):
         if any(part):
             timestamp = at_zone(plus(local_of(timestamp, zone), part), zone)
@@ -95,12 +100,16 @@ def _opposite(span: Span) -> Span:
 
 def difference(left: int, right: int) -> str:
     """Days and time, never months."""
+    if is_infinite(left) or is_infinite(right):
+        raise MomentOutOfRange("cannot subtract infinite timestamps")
     between = left - right
     return stored_form(Span(0, divided(between, DAY_US), modulo(between, DAY_US)))
 
 
 def age(left: int, right: int, zone: ZoneInfo = UTC) -> str:
     """Years, months and days of the calendar between two moments, by a zone's clocks."""
+    if is_infinite(left) or is_infinite(right):
+        raise MomentOutOfRange("timestamp out of range")
     one, other = fields_of(local_of(left, zone)), fields_of(local_of(right, zone))
     sign = -1 if left < right else 1
     year, month, day, hour, minute, second, micro = (
@@ -200,6 +209,16 @@ def justify_interval(value: str) -> str:
 # ------------------------------------------------------------------ the operators
 
 
+def _days_added(day: int, days: int) -> int:
+    return day if is_infinite(day) else day_in_range(day + days)
+
+
+def _days_between(left: int, right: int) -> int:
+    if is_infinite(left) or is_infinite(right):
+        raise MomentOutOfRange("cannot subtract infinite dates")
+    return left - right
+
+
 def _span_added(timestamp: int, span: str) -> int:
     return plus(timestamp, span_of(span))
 
@@ -231,13 +250,13 @@ def _turned(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 OPERATORS: Final[tuple[Function, ...]] = (
-    Function("+", (DATE, INTEGER), DATE, lambda day, days: day_in_range(day + days)),
-    Function("+", (INTEGER, DATE), DATE, lambda days, day: day_in_range(day + days)),
-    Function("-", (DATE, INTEGER), DATE, lambda day, days: day_in_range(day - days)),
-    Function("-", (DATE, DATE), INTEGER, lambda left, right: left - right),
-    Function("+", (DATE, INTERVAL), TIMESTAMP, lambda d, s: _span_added(d * DAY_US, s)),
-    Function("+", (INTERVAL, DATE), TIMESTAMP, lambda s, d: _span_added(d * DAY_US, s)),
-    Function("-", (DATE, INTERVAL), TIMESTAMP, lambda d, s: _span_taken(d * DAY_US, s)),
+    Function("+", (DATE, INTEGER), DATE, _days_added),
+    Function("+", (INTEGER, DATE), DATE, _turned(_days_added)),
+    Function("-", (DATE, INTEGER), DATE, lambda day, days: _days_added(day, -days)),
+    Function("-", (DATE, DATE), INTEGER, _days_between),
+    Function("+", (DATE, INTERVAL), TIMESTAMP, lambda d, s: _span_added(midnight_of(d), s)),
+    Function("+", (INTERVAL, DATE), TIMESTAMP, lambda s, d: _span_added(midnight_of(d), s)),
+    Function("-", (DATE, INTERVAL), TIMESTAMP, lambda d, s: _span_taken(midnight_of(d), s)),
     Function("+", (TIMESTAMP, INTERVAL), TIMESTAMP, _span_added),
     Function("+", (INTERVAL, TIMESTAMP), TIMESTAMP, _turned(_span_added)),
     Function("-", (TIMESTAMP, INTERVAL), TIMESTAMP, _span_taken),

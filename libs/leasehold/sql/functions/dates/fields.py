@@ -24,7 +24,7 @@ from leasehold.sql.functions.function import (
     make_zoned,
 )
 from leasehold.sql.functions.numbers.arithmetic import divided, modulo, quotient
-from leasehold.values.dates import DAY_US, date_of
+from leasehold.values.dates import DAY_US, date_of, is_infinite, midnight_of
 from leasehold.values.interval import HOUR_US, MINUTE_US, Span, span_of, stored_form
 from leasehold.values.letters import ascii_lower
 from leasehold.values.numeric import EXACT
@@ -109,9 +109,23 @@ def _of_calendar(unit: str, day: int) -> int:
     return day + JULIAN_OF_EPOCH if unit == "julian" else _CALENDAR[unit](date_of(day))
 
 
-def field_of_timestamp(unit: str, timestamp: int, zone: ZoneInfo | None = None) -> Decimal:
+_ENDLESS: Final = frozenset(
+    {"year", "decade", "century", "millennium", "isoyear", "julian", "epoch"}
+)
+"""Fields that only grow: of an infinite moment they are infinite, where others are none."""
+
+
+def _field_of_infinite(unit: str, value: int) -> Decimal | None:
+    if unit not in _ENDLESS:
+        return None
+    return Decimal("Infinity" if value > 0 else "-Infinity")
+
+
+def field_of_timestamp(unit: str, timestamp: int, zone: ZoneInfo | None = None) -> Decimal | None:
     """Return a field as the clocks of `zone` show it; None is for a timestamp, which has no zone.
-    Raises FeatureNotSupported."""
+    An infinite one has but a few fields. Raises FeatureNotSupported."""
+    if is_infinite(timestamp):
+        return _field_of_infinite(unit, timestamp)
     if unit.startswith("timezone"):
         if zone is None:
             raise _unsupported(unit, _PLAIN)
@@ -134,11 +148,14 @@ def field_of_timestamp(unit: str, timestamp: int, zone: ZoneInfo | None = None) 
     return Decimal(_of_calendar(unit, day))
 
 
-def field_of_date(unit: str, day: int) -> Decimal:
+def field_of_date(unit: str, day: int) -> Decimal | None:
+    """Return a field of a date. An infinite one has but a few. Raises FeatureNotSupported."""
+    if unit not in _CALENDAR and unit not in ("julian", "epoch"):
+        raise _unsupported(unit, "date")
+    if is_infinite(day):
+        return _field_of_infinite(unit, day)
     if unit == "epoch":
         return Decimal(day * (DAY_US // 1_000_000))
-    if unit not in _CALENDAR and unit != "julian":
-        raise _unsupported(unit, "date")
     return Decimal(_of_calendar(unit, day))
 
 
@@ -172,15 +189,15 @@ def field_of_span(unit: str, span: Span) -> Decimal:
     return _OF_SPANS[unit](span)
 
 
-def _extract_local(name: str, timestamp: int) -> Decimal:
+def _extract_local(name: str, timestamp: int) -> Decimal | None:
     return field_of_timestamp(unit_of(name, _PLAIN), timestamp)
 
 
-def _extract_zoned(zone: ZoneInfo, name: str, timestamp: int) -> Decimal:
+def _extract_zoned(zone: ZoneInfo, name: str, timestamp: int) -> Decimal | None:
     return field_of_timestamp(unit_of(name, _ZONED), timestamp, zone)
 
 
-def _extract_date(name: str, day: int) -> Decimal:
+def _extract_date(name: str, day: int) -> Decimal | None:
     return field_of_date(unit_of(name, "date"), day)
 
 
@@ -259,6 +276,8 @@ def _check_truncated(unit: str, name: str, kind: str) -> None:
 
 
 def _truncated(name: str, timestamp: int, kind: str = _PLAIN) -> int:
+    if is_infinite(timestamp):
+        return timestamp
     unit = unit_of(name, kind)
     _check_truncated(unit, name, kind)
     if unit in _STEPS:
@@ -268,6 +287,8 @@ def _truncated(name: str, timestamp: int, kind: str = _PLAIN) -> int:
 
 
 def _truncated_in_zone(zone: ZoneInfo, name: str, timestamp: int) -> int:
+    if is_infinite(timestamp):
+        return timestamp
     local = local_of(timestamp, zone)
     step = _STEPS.get(unit_of(name, _ZONED))
     if step is not None:  # no clock is put forward or back inside it
@@ -292,12 +313,20 @@ def _truncated_span(name: str, stored: str) -> str:
     return stored_form(Span(divided(months, _MONTHS[unit]) * _MONTHS[unit], 0, 0))
 
 
-def _numeric(compute: Callable[..., Decimal]) -> Callable[..., str]:
-    return lambda *values: stored_numeric(compute(*values))
+def _numeric(compute: Callable[..., Decimal | None]) -> Callable[..., str | None]:
+    def computed(*values: Any) -> str | None:
+        found = compute(*values)
+        return None if found is None else stored_numeric(found)
+
+    return computed
 
 
-def _double(compute: Callable[..., Decimal]) -> Callable[..., float]:
-    return lambda *values: float(compute(*values))
+def _double(compute: Callable[..., Decimal | None]) -> Callable[..., float | None]:
+    def computed(*values: Any) -> float | None:
+        found = compute(*values)
+        return None if found is None else float(found)
+
+    return computed
 
 
 _SOURCES: Final = (
@@ -314,7 +343,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         "date_part",
         (TEXT, DATE),
         DOUBLE,
-        _double(lambda name, day: _extract_local(name, day * DAY_US)),
+        _double(lambda name, day: _extract_local(name, midnight_of(day))),
     ),
     make_zoned("date_part", (TEXT, TIMESTAMPTZ), DOUBLE, _double(_extract_zoned)),
     Function("date_trunc", (TEXT, TIMESTAMP), TIMESTAMP, _truncated),

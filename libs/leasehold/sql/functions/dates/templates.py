@@ -22,7 +22,7 @@ from leasehold.model.errors import (
     TooComplex,
 )
 from leasehold.sql.functions.dates.arithmetic import days_in_month, fields_of
-from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, date_of, day_of
+from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, date_of, day_of, is_infinite
 from leasehold.values.letters import BLANKS, ascii_lower, ascii_upper, is_letter_or_digit
 from leasehold.values.time_zone import abbreviation_at, local_of, offset_at
 
@@ -103,9 +103,11 @@ def _pieces(template: str) -> tuple[_Piece, ...]:
     return tuple(made)
 
 
-def timestamp_text(timestamp: int, template: str, zone: ZoneInfo | None = None) -> str:
+def timestamp_text(timestamp: int, template: str, zone: ZoneInfo | None = None) -> str | None:
     """Return a moment as the clocks of `zone` show it; None is for a timestamp, which has no zone.
-    Raises FeatureNotSupported for an unknown pattern."""
+    An infinite one has no text. Raises FeatureNotSupported for an unknown pattern."""
+    if is_infinite(timestamp):
+        return None
     local = timestamp if zone is None else local_of(timestamp, zone)
     pieces = charge_each(_pieces(template), _PIECE_WORK)
     return "".join(_written(piece, local, timestamp, zone) for piece in pieces)

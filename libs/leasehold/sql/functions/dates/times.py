@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import InvalidArgument, MomentOutOfRange
@@ -22,7 +23,7 @@ from leasehold.sql.functions.function import (
     Function,
     make_over_doubles,
 )
-from leasehold.values.dates import DAY_US
+from leasehold.values.dates import DAY_US, is_infinite
 from leasehold.values.interval import Span, span_of, stored_form, text_of
 from leasehold.values.text_io import double_text
 from leasehold.values.time_text import zoned_of_timestamp
@@ -55,10 +56,12 @@ def _between(left: int, right: int) -> str:
 
 
 def _timestamp(day: int, value: int) -> int:
-    return in_range(day * DAY_US + value)
+    return day if is_infinite(day) else in_range(day * DAY_US + value)
 
 
 def _zoned_timestamp(day: int, value: int) -> int:
+    if is_infinite(day):
+        return day
     microseconds, west_s = zoned_of(value)
     return in_range(day * DAY_US + microseconds + west_s * SECOND_US)
 
@@ -113,15 +116,24 @@ def _with_offset_of_now(context: CommitContext, value: int) -> int:
     return stored_zoned(ZonedTime(value, -offset_at(context.now_us, zone_at(context))))
 
 
+def _time_of(timestamp: int) -> int | None:
+    """Return the time of day; an infinite timestamp has none."""
+    return None if is_infinite(timestamp) else timestamp % DAY_US
+
+
+def _zoned_time_of(zone: ZoneInfo, timestamp: int) -> int | None:
+    return None if is_infinite(timestamp) else zoned_of_timestamp(timestamp, zone)
+
+
 CASTS: Final[Mapping[tuple[str, str], Convert]] = {
-    ("timestamp", "time"): lambda value: value % DAY_US,
+    ("timestamp", "time"): _time_of,
     ("time", "interval"): lambda value: stored_form(Span(0, 0, value)),
     ("interval", "time"): lambda value: span_of(value).microseconds % DAY_US,
     ("timetz", "time"): lambda value: zoned_of(value).microseconds,
 }
 ZONED_CASTS: Final[Mapping[tuple[str, str], Convert]] = {
-    ("timestamptz", "time"): lambda zone, value: local_of(value, zone) % DAY_US,
-    ("timestamptz", "timetz"): lambda zone, value: zoned_of_timestamp(value, zone),
+    ("timestamptz", "time"): lambda zone, value: _time_of(local_of(value, zone)),
+    ("timestamptz", "timetz"): _zoned_time_of,
 }
 """Those that take the session's time zone, too."""
 STABLE_CASTS: Final[Mapping[tuple[str, str], Convert]] = {("time", "timetz"): _with_offset_of_now}

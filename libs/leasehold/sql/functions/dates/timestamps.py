@@ -30,7 +30,7 @@ from leasehold.sql.functions.function import (
     make_zoned,
 )
 from leasehold.values.date_text import offset_of_text
-from leasehold.values.dates import DAY_US, day_of
+from leasehold.values.dates import DAY_US, INFINITY, day_of, is_infinite
 from leasehold.values.doubles import over_floats
 from leasehold.values.interval import Span, span_of, stored_form, text_of
 from leasehold.values.text_io import double_text
@@ -100,6 +100,8 @@ _MAKES_INTERVAL: Final = (INTEGER,) * 6 + (DOUBLE,)
 def _of_seconds(seconds: float) -> int:
     if math.isnan(seconds):
         raise MomentOutOfRange("timestamp cannot be NaN")
+    if math.isinf(seconds):
+        return INFINITY if seconds > 0 else -INFINITY
     try:
         return in_range(int((Decimal(seconds) * 1_000_000).to_integral_value()))
     except (OverflowError, ValueError) as error:
@@ -113,12 +115,18 @@ def _by_offset(sign: int) -> Callable[[str, int], int]:
             raise InvalidArgument(
                 f'interval time zone "{text_of(offset)}" must not include months or days'
             )
+        if is_infinite(timestamp):
+            return timestamp
         return in_range(timestamp + sign * span.microseconds)
 
     return moved
 
 
 def _binned(step: str, timestamp: int, origin: int) -> int:
+    if is_infinite(timestamp):
+        return timestamp
+    if is_infinite(origin):
+        raise MomentOutOfRange("origin out of range")
     span = span_of(step)
     width = span.days * DAY_US + span.microseconds
     if span.months:
@@ -187,7 +195,8 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         for kind in (TIMESTAMP, TIMESTAMPTZ)
     ),
     *(
-        Function("isfinite", (kind,), BOOLEAN, lambda value: 1)
-        for kind in (DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL)
+        Function("isfinite", (kind,), BOOLEAN, lambda value: int(not is_infinite(value)))
+        for kind in (DATE, TIMESTAMP, TIMESTAMPTZ)
     ),
+    Function("isfinite", (INTERVAL,), BOOLEAN, lambda value: 1),
 )

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.budget import charge_each
 from leasehold.values.arrays import collect, elements_of
-from leasehold.values.dates import utc_of
+from leasehold.values.dates import infinite_word, is_infinite, utc_of
 from leasehold.values.doubles import Stored, number_of
 from leasehold.values.jsonb import count_number, text_of, value_of
 from leasehold.values.numeric import decimal_of
@@ -100,10 +100,14 @@ def _real(value: Stored) -> Any:
 
 
 def _local(value: int) -> str:
+    if is_infinite(value):
+        return infinite_word(value)
     shown = utc_of(value).replace(tzinfo=None).isoformat()
     return shown.rstrip("0") if "." in shown else shown
 
 
 def _zoned(value: int, zone: ZoneInfo) -> str:
+    if is_infinite(value):
+        return infinite_word(value)
     offset = offset_text(offset_at(value, zone))
     return _local(local_of(value, zone)) + (offset if ":" in offset else f"{offset}:00")

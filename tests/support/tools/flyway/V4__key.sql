@@ -1,0 +1,1 @@
+ALTER TABLE heap ADD COLUMN id bigserial PRIMARY KEY;
