@@ -210,7 +210,8 @@ class ComposeProject:
         )
 
     def _broker(self, name: str, service: Service, uid: int) -> list[str]:
-        settings = broker_settings(self.environment(service))
+        environment = self.environment(service)
+        settings = broker_settings(environment)
         home = self.folder / f"{name}.home"
         archive = ClassArchives().java_options(KAFKA)
         settings["log.dirs"] = str(home / "data")
@@ -218,6 +219,7 @@ class ComposeProject:
             *(home, KAFKA_JARS, 0, 0, HEAP_MB, settings),
             java_options=archive,
             format_options=archive,
+            cluster_id=environment.get("CLUSTER_ID", ""),
         )
         broker.prepare(server_environment(os.environ))
         for path in (home, *home.rglob("*")):
