@@ -215,7 +215,7 @@ def test_a_node_that_serves_sql_asks_before_it_submits(
             return Pending(explain(str(request.sql)))
 
     registry = SchemaRegistrySettings(urls=double.url)
-    node: Any = SimpleNamespace(on_tick=None)
+    node: Any = SimpleNamespace(on_tick=None, node=SimpleNamespace(followers=()))
     serving = ServingNode(node, cast(Any, None), ClientSettings(registry=registry))
     monkeypatch.setattr(serving, "_changes", Producer)
     asked = ChangeRequest(b"1", sql=DROP, time_zones=("Europe/Vienna",), as_role="ann")
