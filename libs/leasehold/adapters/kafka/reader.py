@@ -131,7 +131,7 @@ class TopicReader:
         raised.
         """
         self._bootstrap = settings.bootstrap
-        self._asks_s = ASK_SEVERAL_S if "," in settings.bootstrap else ASK_TIMEOUT_S
+        self._asks_s = ASK_SEVERAL_S if settings.names_several else ASK_TIMEOUT_S
         self._watch = ClientWatch(settings, client_id)
         self._give_up = give_up
         self._pause = threading.Event()  # never set
