@@ -322,7 +322,9 @@ class TopicReader:
             found = self._consumer.get_watermark_offsets(
                 topic_partition, timeout=slice_s, cached=False
             )
-            if found is None:
+            # ⚠ While a partition changes its leader librdkafka may answer without having heard of
+            # one of them: with OFFSET_INVALID, by which a log would seem to have lost its end.
+            if found is None or min(found) < 0:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             return found
 
