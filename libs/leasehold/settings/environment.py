@@ -107,6 +107,11 @@ class KafkaSettings:
     def uses_tls(self) -> bool:
         return self.security.endswith("SSL")
 
+    @property
+    def names_several(self) -> bool:
+        """Whether another broker may answer when one does not."""
+        return "," in self.bootstrap
+
     def librdkafka(self) -> dict[str, str | int | float | bool]:
         """Return the options of confluent_kafka's Producer, Consumer and AdminClient. They hold
         secrets: never print them."""

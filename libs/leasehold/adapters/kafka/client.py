@@ -214,6 +214,12 @@ class ClientWatch:
         return True
 
 
+ANSWER_MS_SEVERAL: Final = 8_000
+"""What a broker may take for an answer where there are several: one that stands still keeps its
+connections, and librdkafka would wait a minute for it while another one leads. Longer than brokers
+take to give a silent one up, which acknowledgements of all replicas wait for."""
+
+
 def client_options(settings: KafkaSettings, client_id: str, watch: ClientWatch) -> dict[str, Any]:
     """Return the options that consumers and producers share."""
     error: Callable[[KafkaError], None] = watch.receive
@@ -227,6 +233,7 @@ def client_options(settings: KafkaSettings, client_id: str, watch: ClientWatch) 
         "reconnect.backoff.max.ms": RECONNECT_BACKOFF_MAX_MS,
         "log.connection.close": False,  # brokers close idle connections; that is no event
         "allow.auto.create.topics": False,
+        **({"socket.timeout.ms": ANSWER_MS_SEVERAL} if settings.names_several else {}),
     }
 
 

@@ -131,7 +131,7 @@ class TopicReader:
         raised.
         """
         self._bootstrap = settings.bootstrap
-        self._asks_s = ASK_SEVERAL_S if "," in settings.bootstrap else ASK_TIMEOUT_S
+        self._asks_s = ASK_SEVERAL_S if settings.names_several else ASK_TIMEOUT_S
         self._watch = ClientWatch(settings, client_id)
         self._give_up = give_up
         self._pause = threading.Event()  # never set
@@ -322,7 +322,9 @@ class TopicReader:
             found = self._consumer.get_watermark_offsets(
                 topic_partition, timeout=slice_s, cached=False
             )
-            if found is None:
+            # ⚠ While a partition changes its leader librdkafka may answer without having heard of
+            # one of them: with OFFSET_INVALID, by which a log would seem to have lost its end.
+            if found is None or min(found) < 0:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             return found
 
