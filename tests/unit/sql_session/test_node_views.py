@@ -202,6 +202,32 @@ def test_dead_letters_and_settings(client: SqlClient, database: DevDatabase) -> 
     assert client.ask(name) == [("r1",)]
 
 
+def test_what_could_not_be_applied_is_submitted_again(
+    client: SqlClient, database: DevDatabase
+) -> None:
+    """Under a new id, in the session's name, and never in a transaction that only reads."""
+    database.ask({"table": "later", "op": "insert", "values": {"id": 7}})
+    asked = "select letter from leasehold.dead_letter where request ->> 'table' = 'later'"
+    assert database.until(lambda: bool(client.ask(asked)), 30.0)
+    ((letter,),) = client.ask(asked)
+    again = f"select leasehold.resubmit_letter({letter})"
+    assert client.code(again) == "42P01"
+    client.ask("create table later (id int primary key)")
+    assert client.code(f"begin read only; {again}") == "25006"
+    client.ask("rollback")
+    assert client.ask(again) == [(1,)]
+    assert client.ask("select id from later") == [(7,)]
+    assert client.code(again) == "23505", "a new request, and no memory of the one before"
+    assert client.ask("select leasehold.resubmit_letter(4711)") == [(0,)]
+    changed = (
+        """'{"table": "later", "op": "insert", "values": {"id": 8}, "id": "none", "attempt": 9}'"""
+    )
+    assert client.ask(f"select leasehold.submit_request({changed})") == [(1,)]
+    for nothing in ("", "[]", "7", '{"job": 1, "action": "pause"}', '{"table": "later"}', "{"):
+        assert client.code(f"select leasehold.submit_request('{nothing}')") == "08P01"
+    client.ask("drop table later")
+
+
 def test_joined_with_tables_and_not_in_the_way_of_names(client: SqlClient) -> None:
     asked = "select v.version > 0 from leasehold.versions v join pg_class c on c.relname ="
     assert client.ask(f"{asked} v.table_name where v.is_newest and relname = 't'") == [(1,)]

@@ -20,7 +20,7 @@ const VIEWS = [
 ];
 
 const at = (id) => document.getElementById(id);
-const page = { state: null, read_ms: 0, failed: null, view: null, detail: null, data: {}, error: null, number: 0 };
+const page = { state: null, read_ms: 0, failed: null, view: null, detail: null, data: {}, error: null, number: 0, loaded: 0 };
 
 // ------------------------------------------------------------ addresses
 
@@ -69,6 +69,7 @@ async function read() {
     Object.assign(page, { state, read_ms: Date.now(), failed: null });
     know(state);
     if (number === page.number) {
+      page.loaded = number;
       page.error = data.error || null;
       if (!data.error) page.data = data;
     }
@@ -76,7 +77,12 @@ async function read() {
     page.failed = error;
   }
   reading = false;
-  redraw();
+  try {
+    redraw();
+  } catch (error) {
+    // A view that can't be drawn must not be the end of all looks.
+    console.error(error);
+  }
   if (again) {
     again = false;
     read();
@@ -92,7 +98,8 @@ export function redraw() {
   at("banner").hidden = !said.length;
   at("banner").textContent = said.join("\n");
   document.body.classList.toggle("stale", Boolean(failed) || Boolean(state && state.unreachable.kafka));
-  if (!state) return;
+  // What was read for the view before says nothing of this one.
+  if (!state || (view[2].read && page.loaded !== page.number)) return;
   const wanted = make("main", { id: "view", tabindex: "-1" },
     error && !Object.keys(data).length && !view[2].partly ? make("h1", {}, detail || view[1]) : null,
     error ? make("section", { class: "error", role: "alert" }, make("h2", {}, "This can't be shown"), make("p", {}, error.message)) : null,
