@@ -22,7 +22,7 @@ MODELS := $(wildcard tests/models tests/schema_change)
 SECURED := $(wildcard $(addprefix tests/integration/,cluster faults infra/test_infra.py kafka redis services spark))
 MATRIX := $(wildcard tests/matrix)
 ISOLATION := $(wildcard tests/isolation)
-NO_SUITES := tests/bench tests/chaos tests/support tests/__pycache__
+NO_SUITES := tests/bench tests/faults tests/support tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
 UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(ISOLATION) $(NO_SUITES),$(FOLDERS))
 # The matrix first: it copies its process for each case, which costs more the more this one holds.
@@ -42,7 +42,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
+.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools chart-tools chart browser faults check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,8 +53,11 @@ setup: ## install what is missing: system packages (as root), .venv, jars, compi
 tools: # the same for what starts no service: nothing is compiled
 	@infra/setup.sh --without-build
 
-demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes; SECURE=1)
-	@$(PYTHON) -m infra.demo $(if $(SECURE),--secure)
+# More than one of each: BROKERS=3 REDIS=sentinel.
+MORE = $(if $(BROKERS),--brokers $(BROKERS)) $(if $(REDIS),--redis $(REDIS))
+
+demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes; SECURE=1; BROKERS=3 REDIS=sentinel; KEEP=1 leaves it up)
+	@$(PYTHON) -m infra.demo $(if $(SECURE),--secure) $(if $(KEEP),--keep) $(MORE)
 
 # Compiling takes one processor for a minute or two, and only integration needs what comes of it.
 test: tools ## everything: lint, types, models, isolation, unit, simulation, matrix, integration; stops at the first failure
@@ -78,12 +81,19 @@ quick-tests: # the same without lint and types
 	  $(SLOWER:%=--ignore=%) $(ARGS)
 
 test-all: ## everything, what is marked long (more faults, pgbench), and integration in secure mode
-	@$(MAKE) feed-tools
+	@$(MAKE) feed-tools chart-tools browser
 	@$(MAKE) test MARKS=
 	@$(MAKE) integration SECURE=1 MARKS=
 
 feed-tools: setup ## fetch a schema registry and Kafka Connect, for the long tests of feeds
 	@infra/feed_tools.sh
+
+N ?= 20
+faults: setup ## about N faults on real parts, each round judged (N=200 SEED=7; ARGS="--schedule FILE")
+	@$(PYTHON) -m tests.faults --faults $(N) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+browser: ## fetch Chromium, its driver and axe-core, for the long tests of the dashboard's pages
+	@infra/browser.sh
 
 check: tools ## lint, format, the order of packages, and strict types
 	@echo "== lint, format, order of packages, types"
@@ -121,13 +131,13 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 	@echo "== $(MATRIX)"
 	@$(PYTEST) -n $(WORKERS) $(MATRIX) $(ARGS)
 
-integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs)
-	@echo "== $(if $(SECURE),in secure mode: $(SECURED),$(INTEGRATION))"
-	@$(if $(SECURE),LEASEHOLD_TEST_SECURE=1 )$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder \
+integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs; BROKERS=3 REDIS=sentinel)
+	@echo "== $(if $(SECURE),in secure mode: $(SECURED),$(INTEGRATION)) $(MORE)"
+	@$(if $(SECURE),LEASEHOLD_TEST_SECURE=1 )$(if $(BROKERS),LEASEHOLD_TEST_BROKERS=$(BROKERS) )$(if $(REDIS),LEASEHOLD_TEST_REDIS=$(REDIS) )$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder \
 	  $(if $(SECURE),$(SECURED),$(INTEGRATION)) $(ARGS)
 
-up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs; OBSERVE=1: metrics and a Prometheus)
-	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure) $(if $(OBSERVE),--observe)
+up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs; OBSERVE=1: metrics and a Prometheus; BROKERS=3 REDIS=sentinel: more than one of each)
+	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure) $(if $(OBSERVE),--observe) $(MORE)
 
 down: ## end every process that `make up` started, also after a crash
 	@[ ! -x $(PYTHON) ] || $(PYTHON) -m infra.cluster down
@@ -154,6 +164,12 @@ reference: tools ## write what the code knows into docs/reference, alerts and bo
 
 compose: tools ## write docker-compose.yml anew from infra/deployment.py
 	@$(PYTHON) -m infra.compose
+
+chart-tools: tools # Helm, built with Go in some minutes, and the description of Kubernetes' API
+	@infra/chart_tools.sh
+
+chart: chart-tools ## check the Helm chart and render it anew (the first time some minutes: Helm is built)
+	@$(PYTHON) -m infra.chart
 
 clean: down ## end the local cluster and delete its data and all caches (.venv and jars stay)
 	@rm -rf .leasehold/data .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse

@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 from infra.local_cluster import LocalCluster
 from infra.observe.prometheus import find_binary
-from infra.ports import LOOPBACK, SQL_PORTS, Ports
+from infra.ports import LOOPBACK, SENTINELS, SQL_PORTS, Ports
 from infra.processes import ProcessFailure
+from infra.redis.servers import MODES
 from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.settings.environment import (
     ClusterSettings,
@@ -27,33 +28,63 @@ from leasehold.settings.setting import PORT
 from leasehold.settings.sql_port import PgwireSettings
 
 CONTROLLER_VARIABLE = "LEASEHOLD_KAFKA_CONTROLLER_PORT"
+FIRST_SENTINEL = 2
+"""Its port, counted from that of Redis; between both is the replica's."""
 
 
 def cluster_from(
-    environ: dict[str, str], *, secure: bool = False, observe: bool = False
+    environ: dict[str, str],
+    *,
+    secure: bool = False,
+    observe: bool = False,
+    brokers: int = 0,
+    redis: str = "",
 ) -> LocalCluster:
     """The local cluster that the environment describes.
 
     Raises ConfigurationError, also for a LEASEHOLD_KAFKA or LEASEHOLD_REDIS elsewhere: this command
-    starts servers on this machine only.
+    starts servers on this machine only. Raises ProcessFailure for a folder of another cluster.
     """
     settings = from_environment(ClusterSettings, environ)
-    kafka_port = _loopback_port(
-        "LEASEHOLD_KAFKA", from_environment(KafkaSettings, environ).bootstrap
-    )
-    # Behind a user's name, in a shell that has read the operator's file of the secure mode.
-    redis = urlsplit(from_environment(RedisSettings, environ).url).netloc.rpartition("@")[2]
-    redis_port = _loopback_port("LEASEHOLD_REDIS", redis)
+    # In a shell that has read the operator's file there are all brokers, and Sentinels.
+    bootstrap = from_environment(KafkaSettings, environ).bootstrap
+    kafka_port = _first_loopback_port("LEASEHOLD_KAFKA", bootstrap)
+    ledger = from_environment(RedisSettings, environ)
+    places = urlsplit(ledger.url).netloc.rpartition("@")[2]
+    redis_port = _first_loopback_port("LEASEHOLD_REDIS", places)
+    if ledger.sentinels:
+        redis_port -= FIRST_SENTINEL
     try:
         controller = PORT(environ.get(CONTROLLER_VARIABLE) or str(kafka_port + 1))
     except ValueError as error:
         raise ConfigurationError(
             f"{CONTROLLER_VARIABLE} is {environ[CONTROLLER_VARIABLE]!r}; expected {error}."
         ) from None
-    first = from_environment(PgwireSettings, environ).port or SQL_PORTS[0]
-    sql = tuple(range(first, first + len(SQL_PORTS)))
-    ports = Ports(kafka_port, controller, redis_port, settings.dashboard_port, sql, controller + 1)
-    return LocalCluster(settings.data, ports, environ, lasting=True, secure=secure, observe=observe)
+    sql_port = from_environment(PgwireSettings, environ).port or SQL_PORTS[0]
+    trusted, sentinel = controller + 1, redis_port + FIRST_SENTINEL
+    ports = Ports(
+        *(kafka_port, controller, redis_port, settings.dashboard_port),
+        sql=tuple(range(sql_port, sql_port + len(SQL_PORTS))),
+        kafka_trusted=trusted,
+        more_brokers=tuple(range(trusted + 1, trusted + 7)),
+        redis_replica=redis_port + 1,
+        sentinels=tuple(range(sentinel, sentinel + SENTINELS)),
+    )
+    return LocalCluster(
+        settings.data,
+        ports,
+        environ,
+        lasting=True,
+        secure=secure,
+        observe=observe,
+        brokers=brokers,
+        redis=redis,
+    )
+
+
+def _first_loopback_port(variable: str, addresses: str) -> int:
+    ports = [_loopback_port(variable, each) for each in addresses.split(",")]
+    return ports[0]
 
 
 def _loopback_port(variable: str, address: str) -> int:
@@ -85,7 +116,7 @@ def up(cluster: LocalCluster) -> int:
     if not started:
         _say("The local cluster is up already; nothing to do.")
     _say(
-        f"Kafka {LOOPBACK}:{cluster.ports.kafka}, Redis {LOOPBACK}:{cluster.ports.redis}, dashboard"
+        f"Kafka {cluster.bootstrap}, Redis {cluster.redis_settings.where}, dashboard"
         f" http://{LOOPBACK}:{cluster.ports.dashboard}/, data {cluster.data}; make down ends it."
     )
     database = cluster.cluster_settings.database
@@ -105,6 +136,8 @@ def _say_how_to_ask(cluster: LocalCluster) -> None:
     if cluster.secure is not None:
         file = cluster.secure.operator_file
         _say(f"Secure mode: before leasehold status and other commands by hand: . {file}")
+    elif cluster.has_more:
+        _say(f"Before leasehold status and other commands by hand: . {cluster.operator_file}")
 
 
 def down(cluster: LocalCluster) -> int:
@@ -132,6 +165,19 @@ def main() -> int:
         help="up: passwords, TLS and the least rights for everybody; it stays so in this folder",
     )
     parser.add_argument(
+        "--brokers",
+        type=int,
+        choices=(0, 1, 3),
+        default=0,
+        help="up: how many Kafka brokers there are; it stays so in this folder (default: 1)",
+    )
+    parser.add_argument(
+        "--redis",
+        choices=MODES,
+        default="",
+        help="up: one Redis, or a master with a replica and three Sentinels; it stays so",
+    )
+    parser.add_argument(
         "--observe",
         action="store_true",
         help="up: services serve metrics, and a Prometheus of this machine reads them",
@@ -139,7 +185,14 @@ def main() -> int:
     args = parser.parse_args()
     command = {"up": up, "down": down, "status": status}[args.command]
     try:
-        return command(cluster_from(dict(os.environ), secure=args.secure, observe=args.observe))
+        cluster = cluster_from(
+            dict(os.environ),
+            secure=args.secure,
+            observe=args.observe,
+            brokers=args.brokers,
+            redis=args.redis,
+        )
+        return command(cluster)
     except (LeaseholdError, ProcessFailure) as error:
         print(f"cluster: {error}", file=sys.stderr)
         if command is up:

@@ -100,7 +100,12 @@ SPARK = Service(
     memory_mb=4_096,
 )
 DASHBOARD = Service(
-    "dashboard", "services.dashboard.main", "dashboard", "status", needs=("m1",), dashboard=True
+    "dashboard",
+    "services.dashboard.main",
+    "dashboard",
+    "dashboard",
+    needs=("m1",),
+    dashboard=True,
 )
 
 INTAKE = Service(

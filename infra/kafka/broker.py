@@ -9,6 +9,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -41,13 +42,17 @@ class Broker:
         lasting: bool = False,
         java_options: Sequence[str] = (),
         format_options: Sequence[str] = (),
+        node_id: int = 1,
+        controllers: Sequence[int] = (),
+        cluster_id: str = "",
     ) -> None:
         """Describe a broker; `prepare` writes its files.
 
         `extra`: settings that replace or join those of `local_settings`. `lasting`: it will run for
         longer than a test does, so what the optimising compiler costs at first is paid back.
         `java_options`, `format_options`: more of them, for the broker's JVM and for the one that
-        formats its storage.
+        formats its storage. `node_id`, `controllers` (their ports, by node id), `cluster_id`: of
+        one among several.
         """
         self.folder = folder.absolute()
         self.jars = jars.absolute()
@@ -58,6 +63,14 @@ class Broker:
         self.lasting = lasting
         self.java_options = tuple(java_options)
         self.format_options = tuple(format_options)
+        self.node_id = node_id
+        self.controllers = tuple(controllers)
+        self.cluster_id = cluster_id
+
+    @property
+    def data(self) -> Path:
+        """The folder of its storage: the log's segments, and what it knows of the cluster."""
+        return self.folder / "data"
 
     def prepare(self, environ: Mapping[str, str]) -> None:
         """Write server.properties and format the storage once. Raises ProcessFailure."""
@@ -65,14 +78,17 @@ class Broker:
             raise ProcessFailure(f"Kafka's jars are not in {self.jars}; run: make setup")
         shutil.rmtree(self._unpacked, ignore_errors=True)  # by one that was killed
         self._unpacked.mkdir(parents=True, exist_ok=True)
-        data = self.folder / "data"
-        settings = {**local_settings(self.port, self.controller_port, str(data)), **self.extra}
+        data = self.data
+        own = local_settings(
+            self.port, self.controller_port, str(data), self.node_id, self.controllers
+        )
+        settings = {**own, **self.extra}
         self._properties.write_text(as_properties(settings))
         if (data / "meta.properties").exists():
             return
         # Only a format that died half way leaves a folder without meta.properties.
         shutil.rmtree(data, ignore_errors=True)
-        cluster = uuid.uuid4().hex[:22]
+        cluster = self.cluster_id or uuid.uuid4().hex[:22]
         command = [
             *self._java(SMALL_HEAP_MB, FOR_MINUTES, *self.format_options),
             "kafka.tools.StorageTool",
@@ -93,6 +109,10 @@ class Broker:
             raise ProcessFailure(
                 f"Kafka's storage in {data} could not be formatted:\n{done.stdout}{done.stderr}"
             )
+
+    def empty(self) -> None:
+        """Take away its storage: it is formatted anew when it starts. For one that does not run."""
+        shutil.rmtree(self.data, ignore_errors=True)
 
     def command(self) -> list[str]:
         # Without the optimising compiler a request costs the same from the first minute on, and a
@@ -123,15 +143,24 @@ class Broker:
         ]
 
 
-def wait_for_broker(kafka: KafkaSettings, deadline_s: float, alive: Callable[[], bool]) -> None:
-    """Return once the broker serves producers, groups and transactions.
+def wait_for_broker(
+    kafka: KafkaSettings, deadline_s: float, alive: Callable[[], bool], brokers: int = 1
+) -> None:
+    """Return once the broker serves producers, groups and transactions, and knows of as many
+    `brokers` as there are.
 
     A listening port is not enough: the first transactional producer is otherwise told
     "coordinator load in progress" for a second or two. Raises ProcessFailure when `alive` says that
     the broker's process has ended, or after `deadline_s` seconds.
     """
     give_up = time.monotonic() + deadline_s
-    for check in (_listens, _serves_metadata, _serves_groups, _serves_transactions):
+    checks: tuple[Callable[[KafkaSettings], bool], ...] = (
+        _listens,
+        partial(_serves_metadata, brokers=brokers),
+        _serves_groups,
+        _serves_transactions,
+    )
+    for check in checks:
         while not check(kafka):
             if not alive():
                 raise ProcessFailure("Kafka ended while it was starting.")
@@ -142,11 +171,12 @@ def wait_for_broker(kafka: KafkaSettings, deadline_s: float, alive: Callable[[],
 
 def _listens(kafka: KafkaSettings) -> bool:
     """A bare connection; librdkafka would back off longer than a broker needs to start."""
-    host, _, port = kafka.bootstrap.partition(",")[0].rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=ATTEMPT_S).close()
-    except OSError:
-        return False
+    for address in kafka.bootstrap.split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=ATTEMPT_S).close()
+        except OSError:
+            return False
     return True
 
 
@@ -161,9 +191,9 @@ def _quiet(kafka: KafkaSettings) -> dict[str, str | int | float | bool]:
     }
 
 
-def _serves_metadata(kafka: KafkaSettings) -> bool:
+def _serves_metadata(kafka: KafkaSettings, brokers: int) -> bool:
     try:
-        return bool(AdminClient(_quiet(kafka)).list_topics(timeout=ATTEMPT_S).brokers)
+        return len(AdminClient(_quiet(kafka)).list_topics(timeout=ATTEMPT_S).brokers) >= brokers
     except KafkaException:
         return False
 

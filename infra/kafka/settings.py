@@ -6,12 +6,14 @@ unclean leader, no topic by accident (a misspelt name must be an error, not an e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 
 HEAP_MB: Final = 768
+SESSION_MS: Final = 4_000
+HEARTBEAT_MS: Final = 500
 SMALL_HEAP_MB: Final = 256
 
 
@@ -33,6 +35,12 @@ def jvm_options(heap_mb: int = HEAP_MB) -> tuple[str, ...]:
 def broker_settings(replication_factor: int) -> dict[str, str]:
     """What holds wherever the broker runs; addresses and folders are the caller's."""
     replicas = str(replication_factor)
+    # The controller gives what a silent broker leads to others after so long (Kafka: after 9 s):
+    # all that time nobody commits.
+    several = {
+        "broker.session.timeout.ms": str(SESSION_MS),
+        "broker.heartbeat.interval.ms": str(HEARTBEAT_MS),
+    }
     in_sync = str(replication_factor // 2 + 1)
     return {
         "process.roles": "broker,controller",
@@ -61,14 +69,20 @@ def broker_settings(replication_factor: int) -> dict[str, str]:
         "log.index.size.max.bytes": str(1 << 20),
         # The cleaner's 128 MiB default would eat a small heap; 32 MiB index about 1.3 M keys a run.
         "log.cleaner.dedupe.buffer.size": str(32 << 20),
+        **(several if replication_factor > 1 else {}),
     }
 
 
-def local_settings(port: int, controller_port: int, data: str) -> dict[str, str]:
-    """The whole of server.properties for one broker on the loopback address."""
+def local_settings(
+    port: int, controller_port: int, data: str, node_id: int = 1, controllers: Sequence[int] = ()
+) -> dict[str, str]:
+    """The whole of server.properties for a broker on the loopback address. `controllers`: ports of
+    all controllers, where there are several, in the order of their node ids from 1 on."""
+    voters = enumerate(controllers or (controller_port,), 1)
     return {
-        **broker_settings(replication_factor=1),
-        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        **broker_settings(replication_factor=len(controllers) or 1),
+        "node.id": str(node_id),
+        "controller.quorum.voters": ",".join(f"{n}@127.0.0.1:{at}" for n, at in voters),
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": data,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +24,7 @@ from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topic
 from leasehold.settings.environment import KafkaSettings
 
-TOPIC: Final = Topic("leasehold-warm-up", 1, {"retention.ms": "60000"})
+TOPIC: Final = "leasehold-warm-up"
 """For as long as it lasts; no database has a topic of such a name."""
 COMPILED_EARLY: Final = "-XX:CompileThresholdScaling=0.2"
 """Of a broker's JVM: it compiles the same, after a fifth of the calls."""
@@ -64,22 +65,30 @@ def _looked(pid: int) -> _Look:
     return _Look(compiler / TICKS_PER_S, whole / TICKS_PER_S)
 
 
+def _looked_at(pids: Sequence[int]) -> _Look:
+    looks = [_looked(pid) for pid in pids]
+    return _Look(sum(each.compiler_s for each in looks), sum(each.all_s for each in looks))
+
+
 def warm_up(
-    kafka: KafkaSettings, pid: int, longest_s: float = LONGEST_S, rounds_min: int = ROUNDS_MIN
+    kafka: KafkaSettings,
+    pids: Sequence[int],
+    longest_s: float = LONGEST_S,
+    rounds_min: int = ROUNDS_MIN,
 ) -> int:
-    """Produce and fetch records until the compiler of the broker, the process `pid`, rests, for at
-    most `longest_s`; return how many. Raises BusUnavailable."""
-    admin = TopicAdmin(kafka, "leasehold-warm-up")
-    admin.create((TOPIC,), 1)
+    """Produce and fetch records until the compilers of the brokers, the processes `pids`, rest, for
+    at most `longest_s`; return how many. Each of them leads and follows. Raises BusUnavailable."""
+    admin = TopicAdmin(kafka, TOPIC)
+    admin.create((Topic(TOPIC, len(pids), {"retention.ms": "60000"}),), len(pids))
     try:
-        return _send(kafka, pid, rounds_min, time.monotonic() + longest_s)
+        return _send(kafka, pids, rounds_min, time.monotonic() + longest_s)
     except KafkaException as error:
         raise BusUnavailable(f"the broker could not be warmed up: {error}") from error
     finally:
-        admin.delete(TOPIC.name)
+        admin.delete(TOPIC)
 
 
-def _send(kafka: KafkaSettings, pid: int, rounds_min: int, end_s: float) -> int:
+def _send(kafka: KafkaSettings, pids: Sequence[int], rounds_min: int, end_s: float) -> int:
     options: dict[str, Any] = {**kafka.librdkafka(), "log_level": 0}
     producer = Producer(
         {
@@ -99,19 +108,19 @@ def _send(kafka: KafkaSettings, pid: int, rounds_min: int, end_s: float) -> int:
             "fetch.wait.max.ms": 100,
         }
     )
-    sent, before = 0, _looked(pid)
+    sent, before = 0, _looked_at(pids)
     try:
-        consumer.assign([TopicPartition(TOPIC.name, 0, 0)])
+        consumer.assign([TopicPartition(TOPIC, each, 0) for each in range(len(pids))])
         while time.monotonic() < end_s:
             if len(producer) >= UNDER_WAY:
                 producer.poll(POLL_S)
                 continue
-            producer.produce(TOPIC.name, RECORD, b"", 0)
+            producer.produce(TOPIC, RECORD, b"", sent % len(pids))
             producer.poll(0)
             consumer.consume(UNDER_WAY, 0)
             sent += 1
             if sent % ROUND == 0:
-                after = _looked(pid)
+                after = _looked_at(pids)
                 compiled_s = after.compiler_s - before.compiler_s
                 rests = compiled_s <= RESTS * (after.all_s - before.all_s)
                 if rests and sent >= rounds_min * ROUND:
@@ -127,14 +136,14 @@ def _send(kafka: KafkaSettings, pid: int, rounds_min: int, end_s: float) -> int:
 class WarmUp(threading.Thread):
     """A warm-up that somebody does beside other things. `trouble`: why there was none."""
 
-    def __init__(self, kafka: KafkaSettings, pid: int) -> None:
+    def __init__(self, kafka: KafkaSettings, pids: Sequence[int]) -> None:
         super().__init__(name="warm-up", daemon=True)
         self.trouble = ""
         self._kafka = kafka
-        self._pid = pid
+        self._pids = pids
 
     def run(self) -> None:
         try:
-            warm_up(self._kafka, self._pid)
+            warm_up(self._kafka, self._pids)
         except BusUnavailable as error:
             self.trouble = error.message

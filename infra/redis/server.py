@@ -25,6 +25,8 @@ def server_settings() -> dict[str, str]:
     """
     return {
         "save": "",
+        # A replica that begins has what there is at once: until then nobody could take over.
+        "repl-diskless-sync-delay": "0",
         "appendonly": "yes",
         "appendfsync": "everysec",
         "maxmemory": f"{MEMORY_MB_MAX}mb",
@@ -32,10 +34,12 @@ def server_settings() -> dict[str, str]:
     }
 
 
-def server_command(folder: Path, port: int, more: Mapping[str, str] | None = None) -> list[str]:
-    """The command line of a server whose data stand in `folder`, which must exist. `more`: settings
-    that replace or join the others."""
-    settings = {
+def local_settings(
+    folder: Path, port: int, more: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """All settings of a server on the loopback address whose data stand in `folder`. `more`:
+    settings that replace or join the others."""
+    return {
         "bind": "127.0.0.1",
         "port": str(port),
         "dir": str(folder.absolute()),
@@ -46,8 +50,12 @@ def server_command(folder: Path, port: int, more: Mapping[str, str] | None = Non
         **server_settings(),
         **(more or {}),
     }
+
+
+def server_command(folder: Path, port: int, more: Mapping[str, str] | None = None) -> list[str]:
+    """The command line of a server with `local_settings`; its folder must exist."""
     command = ["redis-server"]
-    for name, value in settings.items():
+    for name, value in local_settings(folder, port, more).items():
         command += [f"--{name}", value]
     return command
 

@@ -16,7 +16,15 @@ from leasehold.sql.functions.function import Function
 from leasehold.sql.functions.jsonb import functions as jsonb
 from leasehold.sql.functions.jsonb import json_functions
 from leasehold.sql.functions.numbers import mathematics
-from leasehold.sql.functions.system import advisory_locks, catalog, node, rights, sequence, session
+from leasehold.sql.functions.system import (
+    advisory_locks,
+    catalog,
+    node,
+    notifications,
+    rights,
+    sequence,
+    session,
+)
 from leasehold.sql.functions.texts import bytea, like, regexp, text
 
 GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
@@ -33,6 +41,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("Sequences", (sequence,)),
     ("The session", (session,)),
     ("Advisory locks", (advisory_locks,)),
+    ("Notifications", (notifications,)),
     ("Jobs and sessions of this database", (node,)),
     ("Who may do what", (rights,)),
     ("The system catalog", (catalog,)),
@@ -84,7 +93,11 @@ def refused_functions() -> str:
 
 
 def _functions_of(modules: Iterable[Any]) -> list[Function]:
-    return [function for module in modules for function in getattr(module, "FUNCTIONS", ())]
+    return [
+        function
+        for module in modules
+        for function in (*getattr(module, "FUNCTIONS", ()), *getattr(module, "SETS", ()))
+    ]
 
 
 def _by_name(found: Iterable[Function]) -> dict[str, list[Function]]:

@@ -10,6 +10,7 @@ from leasehold.model.process_rights import (
     ALL_TOPICS,
     CHANGEFEED_ID,
     CONNECTION,
+    GROUP,
     INTAKE_ID,
     KINDS,
     LEDGER_READS,
@@ -65,6 +66,8 @@ def _resource(name: str, resource: str) -> str:
     if resource == TRANSACTIONAL_ID:
         assert name in (CHANGEFEED_ID, INTAKE_ID), name
         return f"the transactional id {code(name.format(database=DATABASE))}"
+    if resource == GROUP:
+        return f"the group {code(name.format(database=DATABASE))}"
     assert resource == TOPIC, resource
     return code(f"{DATABASE}.*" if name == ALL_TOPICS else name)
 

@@ -71,7 +71,7 @@ REFUSED: Final = (
     "CREATE EXTENSION postgis",
     "CREATE SCHEMA other",
     "CREATE INDEX i ON flights USING gin (gate)",
-    "CREATE TEMPORARY TABLE t (id integer)",
+    "CREATE UNLOGGED TABLE t (id integer)",
     "CREATE TABLE t (id integer) PARTITION BY RANGE (id)",
     "CREATE TABLE t (id integer, half integer GENERATED ALWAYS AS (id / 2) VIRTUAL)",
     "CREATE TABLE t (id integer, price money)",

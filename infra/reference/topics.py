@@ -25,6 +25,8 @@ def topics() -> str:
             topic = ours.feed(f"{DATABASE}.feed.SCHEMA.TABLE", 1, _WEEK_MS)
         elif name == "held":
             topic = ours.held(f"{DATABASE}.feed.SCHEMA.TABLE")
+        elif name == "activity_changelog":
+            topic = ours.activity_changelog("TABLE")
         else:
             continue
         if isinstance(topic, Topic):
@@ -45,6 +47,9 @@ def _words(member: Any) -> str:
 
 
 def _kept(topic: Topic) -> str:
+    if topic.config["cleanup.policy"] == "compact,delete":
+        kept = span(int(topic.config["retention.ms"]))
+        return f"the newest record of each key, and that for {kept}"
     if topic.config["cleanup.policy"] == "compact":
         absent = span(int(topic.config["delete.retention.ms"]))
         return f"the newest record of each key (that a key is gone: {absent})"

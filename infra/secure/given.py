@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from infra.deployment import Service
 from infra.secure import secret_files as files
-from infra.secure.users import ADMINISTRATOR, SQL_USER
+from infra.secure.users import ADMINISTRATOR, SENTINELS, SQL_USER
 from leasehold.model.process_rights import KIND_NAMED
 
 FileName = Callable[[str], str]
@@ -16,11 +16,13 @@ FileName = Callable[[str], str]
 
 
 class Places(NamedTuple):
-    """What a process sees. `kafka`, `redis`: host:port, where passwords are taken, by TLS."""
+    """What a process sees. `kafka`, `redis`: host:port, where passwords are taken, by TLS; with
+    `sentinels` those of Sentinels, and the name of what they watch."""
 
     kafka: str
     redis: str
     file: FileName
+    sentinels: bool = False
 
 
 def broker_settings(clients: Sequence[str], file: FileName) -> dict[str, str]:
@@ -73,6 +75,7 @@ def process_settings(
     """Return the settings by which a process comes to the servers as `user`, who is of these kinds,
     and what else it needs to know. `service` None: a person's command."""
     file, authority = places.file, places.file(files.AUTHORITY_FILE)
+    scheme = "rediss+sentinel" if places.sentinels else "rediss"
     given = {
         "LEASEHOLD_KAFKA": places.kafka,
         "LEASEHOLD_KAFKA_SECURITY": "SASL_SSL",
@@ -84,10 +87,13 @@ def process_settings(
     needs = [KIND_NAMED[kind] for kind in kinds]
     if any(kind.redis_rules(database) is not None for kind in needs):
         given |= {
-            "LEASEHOLD_REDIS": f"rediss://{user}@{places.redis}/0",
+            "LEASEHOLD_REDIS": f"{scheme}://{user}@{places.redis}/0",
             "LEASEHOLD_REDIS_PASSWORD_FILE": file(files.redis_password(user)),
             "LEASEHOLD_REDIS_CA": authority,
         }
+        if places.sentinels:
+            password = file(files.redis_password(SENTINELS))
+            given["LEASEHOLD_REDIS_SENTINEL_PASSWORD_FILE"] = password
     asks = any("requests" in kind.writes for kind in needs)
     if service.signs if service is not None else asks:
         given["LEASEHOLD_REQUEST_KEY_FILE"] = file(files.REQUEST_KEY)
@@ -105,6 +111,8 @@ def process_settings(
             "LEASEHOLD_SQL_TLS_CERT": file(files.certificate("sql")),
             "LEASEHOLD_SQL_TLS_KEY": file(files.key("sql")),
         }
+    elif service is not None and service.dashboard:
+        given["LEASEHOLD_SQL_TLS_CA"] = authority
     elif service is None:
         given |= {
             "LEASEHOLD_SQL_USER": SQL_USER,

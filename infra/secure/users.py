@@ -24,6 +24,25 @@ USERS: Final[Users] = {
 }
 PROBE: Final = "probe"
 """A user of Redis who may ask whether it is there."""
+REPLICATION: Final = "replication"
+"""The user of Redis as whom a replica comes to its master."""
+SENTINELS: Final = "sentinels"
+"""The user of Redis as whom Sentinels come to servers, and whose password Sentinels ask for."""
+OF_SERVERS: Final = (
+    (REPLICATION, RedisRules(("+psync", "+replconf", "+ping"), ())),
+    (
+        SENTINELS,
+        RedisRules(
+            (
+                *("&__sentinel__:hello", "+multi", "+exec", "+replicaof", "+slaveof", "+ping"),
+                *("+subscribe", "+publish", "+config|rewrite", "+role", "+info", "+script|kill"),
+                *("+client|setname", "+client|kill"),
+            ),
+            (),
+        ),
+    ),
+)
+"""What those may do that look after a Redis with a replica."""
 ADMINISTRATOR: Final = "administrator"
 """The common name of who may do everything on the broker, and of the broker itself."""
 SQL_USER: Final = "leasehold"
@@ -31,7 +50,7 @@ SQL_USER: Final = "leasehold"
 
 def redis_rules(users: Users, database: str) -> Iterator[tuple[str, RedisRules]]:
     """Return who of the users needs Redis, and what each may do there with the database."""
-    yield PROBE, RedisRules(("+ping",), ())
+    yield PROBE, RedisRules(("+ping", "+info"), ())
     for name, kinds in users.items():
         rules = [KIND_NAMED[kind].redis_rules(database) for kind in kinds]
         needed = [each for each in rules if each is not None]

@@ -83,7 +83,7 @@ def follower(
     assert table_id is not None, "the caller has looked"
     app = faust.App(
         f"faust-follower-{database}-{table_id}",
-        broker=f"kafka://{bootstrap}",
+        broker=[f"kafka://{address}" for address in bootstrap.split(",")],
         # What makes Faust's consumers read committed transactions only. An image of one that was
         # aborted was never true.
         processing_guarantee="exactly_once",

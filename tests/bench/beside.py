@@ -27,7 +27,9 @@ AT_A_TIME: Final = 20
 
 def beside_metric(when: str) -> str:
     """The metric of how fast a change is beside the writers."""
-    return f"{when}_took_beside" if when in WITHOUT_FILL else f"{when}_rows_rate_beside"
+    if when in WITHOUT_FILL:
+        return f"{when}_took_beside"
+    return f"{'index' if when == 'during' else when}_rows_rate_beside"
 
 
 class Done(NamedTuple):
@@ -62,7 +64,7 @@ def writes_beside(
         say(f"took {done.took_s:.3f} s beside the writes")
         if when in WITHOUT_FILL:
             yield Figure(f"{beside_metric(when)}{suffix}", done.took_s * 1e3, "ms")
-        elif when != "during":
+        else:
             yield Figure(f"{beside_metric(when)}{suffix}", rows / done.took_s, "rows/s")
         quiet.append(_quiet_span())
     writes = _writes(writer)

@@ -48,7 +48,7 @@ def _beside(suffix: str) -> tuple[str, ...]:
     return tuple(
         f"{each}{suffix}"
         for each in (
-            *(beside_metric(when) for when in BESIDE if when != "during"),
+            *(beside_metric(when) for when in BESIDE),
             *(f"machine_stall_{when}" for when in ("before", *BESIDE)),
             *(f"write_{each}_before" for each in LATENCIES),
             *(f"write_{each}_{when}" for when in BESIDE for each in (*LATENCIES, "p99_ratio")),

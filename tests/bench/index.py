@@ -32,6 +32,7 @@ DEFAULTS: Final = tuple(
 CHECK: Final = f"ALTER TABLE {bulk_loader.TABLE} ADD CONSTRAINT beside_n CHECK (n >= 0)"
 COMPUTED: Final = f"ALTER TABLE {bulk_loader.TABLE} ADD CONSTRAINT long CHECK (length(words) > 1)"
 """The one SQLite looks at by itself, the other by the compiled expression."""
+CITIES: Final = "CREATE TABLE cities (city text PRIMARY KEY)"
 REFERS: Final = f"ALTER TABLE {bulk_loader.TABLE} ADD FOREIGN KEY (city) REFERENCES cities (city)"
 TYPE: Final = f"ALTER TABLE {bulk_loader.TABLE} ALTER beside0 TYPE text"
 BESIDE: Final = {
@@ -41,6 +42,7 @@ BESIDE: Final = {
     "computed": (COMPUTED,),
     "default": DEFAULTS,
     "type": (TYPE,),
+    "refers": (REFERS,),
 }
 """Changes beside writers by the names in their figures, in this order. All but the defaults
 backfill or look through every row."""
@@ -54,6 +56,7 @@ class LoadedRows:
         self.rows = rows
         self.processes = processes
         self.changed = False
+        self.cities = False
         where.submit({"sql": bulk_loader.CREATE})
         where.submit({"sql": "CREATE TABLE marker (id bigint PRIMARY KEY)"})
         self.seconds = load(where, 0, rows)
@@ -121,11 +124,20 @@ def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
             yield Figure(metric, loaded.rows / ended.took_ms * 1e3, "rows/s")
 
 
+def city_names() -> list[str]:
+    """Return every value that the rows have of their city."""
+    return [bulk_loader.row(key)["city"] for key in range(bulk_loader.CITIES)]
+
+
 def _load_cities(loaded: LoadedRows) -> None:
-    """What the rows refer to; their own index is made with the key."""
-    loaded.where.submit({"sql": "CREATE TABLE cities (city text PRIMARY KEY)"})
-    names = [bulk_loader.row(key)["city"] for key in range(bulk_loader.CITIES)]
-    rows = [{"table": "cities", "op": "insert", "key": [name], "values": {}} for name in names]
+    """What the rows refer to, unless it is there; their own index is made with the key."""
+    if loaded.cities:
+        return
+    loaded.cities = True
+    loaded.where.submit({"sql": CITIES})
+    rows = [
+        {"table": "cities", "op": "insert", "key": [name], "values": {}} for name in city_names()
+    ]
     loaded.where.submit({"transaction": rows})
 
 
@@ -134,6 +146,7 @@ def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
     if not loaded.changed:
         say("a first change, so that broker and Spark have compiled what they need")
         loaded.change(bulk_loader.INDEX)
+    _load_cities(loaded)
     start = loaded.where.child
     writer = start("writer", "steady_writer", bulk_loader.TABLE, loaded.rows, WRITES_PER_S)
     changes = {when: partial(_beside, loaded, series) for when, series in BESIDE.items()}

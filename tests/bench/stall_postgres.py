@@ -22,7 +22,7 @@ from tests.bench.bench_settings import BenchSettings
 from tests.bench.beside import WRITES_PER_S, Done, writes_beside
 from tests.bench.child import start
 from tests.bench.figure import Figure
-from tests.bench.index import CHECK, COMPUTED, DEFAULTS, TYPE
+from tests.bench.index import CHECK, CITIES, COMPUTED, DEFAULTS, REFERS, TYPE, city_names
 from tests.bench.postgres import connected, postgres
 from tests.bench.stand import say
 
@@ -36,6 +36,7 @@ BESIDE: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
     "computed": ((COMPUTED,), None),
     "default": (DEFAULTS, None),
     "type": ((TYPE,), None),
+    "refers": ((REFERS,), None),
 }
 """The changes of group stall in PostgreSQL's words, each with the index that it makes."""
 
@@ -63,6 +64,9 @@ def _load(connection: psycopg.Connection, rows: int) -> None:
     ):
         for key in range(rows):
             copy.write_row((key, *bulk_loader.row(key).values()))
+    connection.execute(CITIES)
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO cities VALUES (%s)", [(name,) for name in city_names()])
     connection.execute("VACUUM ANALYZE")
     connection.execute("CHECKPOINT")  # of the load: it is not the writers' to wait for
 

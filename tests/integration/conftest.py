@@ -33,6 +33,7 @@ LONGEST: Final = (
     "changes",
     "test_documents",
     "masters",
+    "test_system_schedules",
     "replicants",
     "fast",
     "driver",

@@ -25,6 +25,7 @@ from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.model.traces import NO_SPANS, SpanSink
 from leasehold.replica.advisory_locks import NodeLocks
 from leasehold.replica.as_of import snapshot_lsn_of
+from leasehold.replica.notifications import NodeNotifications
 from leasehold.replica.reads import Reads
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
@@ -114,6 +115,7 @@ class StageNode:
         ledger, ids = stage.cluster.ledger, iter(range(1, 1_000))
         limits, end = HolderLimits(), self.sessions.end
         self.advisory_locks = NodeLocks(self.name, lambda: ledger, ids, limits, end, lambda: 0)
+        self.notifications = NodeNotifications(self.name, self.sessions.tell, end)
 
     @property
     def name(self) -> str:
@@ -240,6 +242,9 @@ class StageNode:
                 break
             self._stage.passing(1)
         return met()
+
+    def check_running(self) -> None:
+        """Do nothing: no story asks for it."""
 
     def wake_waiters(self) -> None:
         """One thread: nobody waits."""

@@ -14,8 +14,10 @@ from leasehold.lease.commands import (
     Lease,
     Liveness,
     Publish,
+    RegisterEpoch,
     Seed,
     SetMinVersion,
+    Vouch,
 )
 from leasehold.lease.master.ledger_watch import Answered as MasterAnswered
 from leasehold.lease.master.ledger_watch import (
@@ -41,6 +43,13 @@ class Parties:
     def call(self, world: World, command: Command) -> tuple[World, Reply]:
         key, reply = self.objects.call(world.ledger, command, run_id(world))
         return world._replace(ledger=key), reply
+
+    def agent_call(self, world: World, command: Command) -> tuple[World, Reply]:
+        """The ledger that the agent talks with carries its command out."""
+        if not world.astray:
+            return self.call(world, command)
+        key, reply = self.objects.call(world.old, command, f"run-{world.old_run}")
+        return world._replace(old=key), reply
 
     def holder(self, world: World) -> Holder:
         return self.objects.holder(world.holder)
@@ -93,7 +102,10 @@ class MasterSteps:
         sessions = copy(self._objects.sessions(world.sessions))
         kills = tuple(sessions.step(report, world.now, world.now))
         kept = self._objects.keep_sessions(sessions)
-        return world._replace(sessions=kept, kills=kills or world.kills)
+        world = world._replace(sessions=kept, kills=kills or world.kills)
+        if self._bounds.failovers:
+            world, _ = self._parties.call(world, Vouch(world.epoch, run_id(world), report.calls))
+        return world
 
     def takes(self, world: World, event: MasterEvent) -> World:
         """The watch's effects are carried out at once; only deaths and publishes may be late."""
@@ -112,6 +124,10 @@ class MasterSteps:
                     world = self.takes(world, RunRecorded(found))
                 case EpochLost():
                     pass
+                case RegisterEpoch(epoch):
+                    register = RegisterEpoch(epoch, self._bounds.failovers > 0)
+                    world, reply = self._parties.call(world, register)
+                    world = self.takes(world, MasterAnswered(reply))
                 case command:
                     world, reply = self._parties.call(world, command)
                     world = self.takes(world, MasterAnswered(reply))

@@ -21,7 +21,9 @@ VERSIONS_MAX: Final = 3
 class Bounds:
     """`aways`: calls given up without an answer; `losses`: restarts of the ledger with the state
     of the beginning; `flushes`: it is emptied under the same run id; `takeovers`: new masters.
-    `prompt`: the agent's calls are answered in the same step. `steady`: the one user stays.
+    `failovers`: a replica with the state of the beginning takes the ledger's place, which lives on.
+    `strays`: the agent never finds the new one. `prompt`: the agent's calls are answered in the
+    same step. `steady`: the one user stays.
     `hasty`: jobs neither drain nor ask the watch, so that the ledger alone has to hold D1."""
 
     ticks: int = 3
@@ -29,6 +31,8 @@ class Bounds:
     losses: int = 0
     flushes: int = 0
     takeovers: int = 0
+    failovers: int = 0
+    strays: bool = False
     prompt: bool = False
     steady: bool = False
     hasty: bool = False
@@ -52,7 +56,8 @@ class Log(NamedTuple):
 class World(NamedTuple):
     """`ledger`, `holder`, `watch`, `sessions` are numbers of real objects (`Objects`).
     `call`: sent and not yet arrived; `reply`: on its way back; `late`: calls whose senders have
-    given them up. `kills`: deaths decided and not yet sent. `using`: versions of the users."""
+    given them up. `kills`: deaths decided and not yet sent. `using`: versions of the users.
+    `old`, `old_run`: the ledger whose place was taken; the agent talks with it while `astray`."""
 
     now: int
     ledger: int
@@ -72,6 +77,10 @@ class World(NamedTuple):
     losses: int = 0
     flushes: int = 0
     takeovers: int = 0
+    failovers: int = 0
+    old: int = -1
+    old_run: int = 0
+    astray: bool = False
 
 
 def run_id(world: World) -> str:

@@ -3,8 +3,9 @@
 What is real: the ledger (`apply`), the agent (`Holder`), the master's two watches (`LedgerWatch`,
 `SessionWatch`). What the model adds: when calls arrive and answers come, or that they never do; a
 call that arrives after its sender gave it up; a ledger that comes back with an old state under
-another run id, or empty under the same one; a new master that finds the log as it is; a deposed
-one's late publish. Publishing goes v1 → v2 → v3, as fast as ledger and log allow.
+another run id, empty under the same one, or as a replica while it lives; a new master that finds
+the log as it is; a deposed one's late publish. Publishing goes v1 → v2 → v3, as fast as ledger and
+log allow.
 
 Time is in ticks; a session lives three of them and is renewed every tick. The harm is D1's: a
 subscriber may decode with a version older than the newest but one.
@@ -77,8 +78,17 @@ class Model:
             world, reply = self.parties.call(world, world.call[1])
             world = self.parties.step(world._replace(call=None), Answered(reply))
         world = self.master.look(world)
+        if self.bounds.failovers:
+            world = self._vouched(world)
         assert world.using == (1,), world
         return world
+
+    def _vouched(self, world: World) -> World:
+        """The agent asks once more, and hears that the master has vouched for it (D11)."""
+        world = self.parties.step(world._replace(now=world.now + 1), TimePassed())
+        assert world.call is not None, "it asks soon"
+        world, reply = self.parties.call(world, world.call[1])
+        return self.parties.step(world._replace(call=None), Answered(reply))
 
     def starts(self) -> list[tuple[str, World]]:
         return [("the subscriber has a user on version 1", self._first)]
@@ -141,7 +151,7 @@ class Model:
 
     def _calls(self, world: World) -> Iterator[tuple[str, World]]:
         if world.call is not None and world.reply is None:
-            after, reply = self.parties.call(world, world.call[1])
+            after, reply = self.parties.agent_call(world, world.call[1])
             label = f"the ledger answers {world.call[1]}: {reply}"
             if self.bounds.prompt:
                 after = after._replace(call=None)
@@ -168,6 +178,20 @@ class Model:
     # ------------------------------------------------------------ faults
 
     def _faults(self, world: World) -> Iterator[tuple[str, World]]:
+        if world.failovers < self.bounds.failovers:
+            yield (
+                "a replica with an old state takes the ledger's place, which the agent stays with",
+                world._replace(
+                    old=world.ledger,
+                    old_run=world.run,
+                    astray=True,
+                    ledger=self._first.ledger,
+                    run=world.run + 1,
+                    failovers=world.failovers + 1,
+                ),
+            )
+        if world.astray and world.call is None and not self.bounds.strays:
+            yield "the agent finds the new ledger", world._replace(astray=False)
         if world.losses < self.bounds.losses:
             lost = world._replace(
                 ledger=self._first.ledger, run=world.run + 1, losses=world.losses + 1

@@ -22,6 +22,8 @@ HASTY = Bounds(ticks=3, prompt=True, steady=True, hasty=True)
 LOSS = Bounds(ticks=4, losses=1, prompt=True, steady=True)
 GOING = Bounds(ticks=3, prompt=True, hasty=True)
 HASTY_LOSS = Bounds(ticks=3, losses=1, prompt=True, steady=True, hasty=True)
+FAILOVER = Bounds(ticks=3, failovers=1, prompt=True, steady=True, hasty=True)
+ASTRAY = Bounds(ticks=4, failovers=1, strays=True, prompt=True, steady=True, hasty=True)
 TAKEOVER = Bounds(ticks=3, takeovers=1, prompt=True, steady=True)
 
 
@@ -40,6 +42,8 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
         pytest.param("D1 D4: users come and go", GOING, id="users_go"),
         pytest.param("D1 D6: the ledger alone, state lost", HASTY_LOSS, id="hasty_loss"),
         pytest.param("D1 D2 D7: takeover", TAKEOVER, id="takeover"),
+        pytest.param("D1 D6: failover", FAILOVER, id="failover"),
+        pytest.param("D1 D11: astray", ASTRAY, id="astray"),
     ],
 )
 def test_the_leases_do_no_harm(subject: str, bounds: Bounds, model_line: AddLine) -> None:
@@ -58,6 +62,7 @@ BROKEN = [
     ("D6", Rules(register_two_newest=False), HASTY_LOSS, D1),
     ("D6", Rules(grace_waits=False), LOSS, D1),
     ("D7", Rules(death_by_own_clock=False), TAKEOVER, D1),
+    ("D11", Rules(extend_when_vouched=False), ASTRAY, D1),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgpack
@@ -15,14 +16,36 @@ from leasehold.settings.client import ClientSettings
 READ_TIMEOUT_S: Final = 30.0
 LETTERS_MAX: Final = 100_000
 """The newest so many are looked at."""
+OF_FIRST_TRY: Final = frozenset(("id", "attempt", "give_up", "reply_to", "used", "reads", "fence"))
+"""Fields of a request that belong to its first sender and to what that one had read: who submits it
+again has its own."""
+
+
+ADVICE: Final[Mapping[str, str]] = {
+    "40001": "Its row kept changing under it. Submit it again, or with a smaller transaction.",
+    "42P01": "Create the table first, or correct its name; then submit it again.",
+    "42703": "Correct the column's name, or submit it again once the column is public.",
+    "22023": "Leave schema_version out, or name one that exists.",
+    "23502": "Give a value for the column.",
+    "23505": "A row with that key is there already: an update or upsert is what fits.",
+    "54000": "Split the transaction: it can never fit into one record of the log.",
+    "08P01": "Correct the request's form (the message names the field).",
+    "28000": "It proves no role: its sender needs LEASEHOLD_REQUEST_KEY (leasehold role key).",
+    "42501": "Grant its role what it lacks, or have another one ask.",
+    "LH001": "Its id was made too long ago; submitting it again gives it a new one.",
+    "LH002": "The clock of its producer was ahead; submitting it again gives it a new id.",
+}
+"""What helps, by SQLSTATE."""
+ADVICE_ELSE: Final = "Correct what the message names; submit it again."
 
 
 class DeadLetters:
     def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
 
-    def read(self) -> list[tuple[int, DeadLetter]]:
-        """Return (offset, letter) up to the topic's end, oldest first. Raises BusUnavailable."""
+    def read(self, newest_max: int = LETTERS_MAX) -> list[tuple[int, DeadLetter]]:
+        """Return (offset, letter) up to the topic's end, oldest first: those of its newest so many
+        records. Raises BusUnavailable."""
         from leasehold.adapters.codec.records import MessagePackCodec
         from leasehold.adapters.kafka.reader import ASK_TIMEOUT_S
         from leasehold.adapters.kafka.whole_topic import read_to_end
@@ -34,7 +57,7 @@ class DeadLetters:
             "leasehold-dead-letter",
             self._settings.topics.dead_letter.name,
             READ_TIMEOUT_S,
-            newest_max=LETTERS_MAX,
+            newest_max=newest_max,
             ask_timeout_s=ASK_TIMEOUT_S,
         ):
             if record.value is None:
@@ -58,6 +81,34 @@ class DeadLetters:
             return None
         letters = [found for found in self.read() if found[1].request_id == request_id]
         return letters[-1] if letters else None
+
+
+def letter_report(offset: int, letter: DeadLetter) -> dict[str, Any]:
+    """Return a letter as plain data: names of the result are part of the command's promise."""
+    return {
+        "offset": offset,
+        "id": id_words(letter),
+        "attempt": letter.attempt,
+        "code": letter.code,
+        "message": letter.message,
+        "detail": dict(letter.detail),
+        "decided_us": letter.decided_us,
+        "lane": letter.queue,
+        "lane_offset": letter.offset,
+        "content_type": letter.content_type,
+        "request": readable_request(letter),
+        "asked_by": letter.principal,
+    }
+
+
+def advise(code: str) -> str:
+    """Return what helps against a refusal."""
+    return ADVICE.get(code, ADVICE_ELSE)
+
+
+def id_words(letter: DeadLetter) -> str:
+    """Return the id of a letter's request as people write it."""
+    return format_request_id(letter.request_id) if len(letter.request_id) == 16 else "no id"
 
 
 def readable_request(letter: DeadLetter) -> Any:

@@ -35,6 +35,8 @@ from leasehold.values.types import MOMENTS, element_of
 
 PROVISIONAL_FROM: Final = 1 << 40
 """Ids of tables that a transaction makes and that no log has given a number yet."""
+TEMPORARY_FROM: Final = 1 << 41
+"""Those of temporary tables, which no log ever gives a number."""
 COLUMNS_MAX: Final = 1_000
 INDEXES_MAX: Final = 64
 CHECKS_MAX: Final = 64
@@ -186,6 +188,11 @@ class Descriptor:
     def provisional(self) -> bool:
         """Whether it is made by a transaction that has not committed, so that no store has it."""
         return self.table_id >= PROVISIONAL_FROM
+
+    @property
+    def temporary(self) -> bool:
+        """Whether it is a session's own, which is never committed."""
+        return self.table_id >= TEMPORARY_FROM
 
     @cached_property
     def hidden_key(self) -> bool:

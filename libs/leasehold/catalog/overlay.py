@@ -21,13 +21,16 @@ class CatalogAhead(Catalog):
         self._gone: set[int] = set()
 
     @classmethod
-    def of(cls, catalog: Catalog, *, provisional: bool = False) -> CatalogAhead:
+    def of(
+        cls, catalog: Catalog, *, provisional: bool = False, ids_from: int = PROVISIONAL_FROM
+    ) -> CatalogAhead:
         """Return a copy of `catalog` that can go ahead of it. `provisional`: of what others decide
-        later, so that tables which are made in it have ids that no log gives."""
+        later, or nobody, so that tables which are made in it have ids that no log gives, from
+        `ids_from` on."""
         made = cls()
         made._take_over(catalog)
         if provisional:
-            made._ids_from = PROVISIONAL_FROM
+            made._ids_from = ids_from
         return made
 
     def copy(self) -> CatalogAhead:

@@ -29,3 +29,9 @@ def shadow_name(table_id: int) -> str:
     """Return the name of the temporary table that holds a transaction's own rows: those of the
     table, and `gone`."""
     return f"own{int(table_id)}"
+
+
+def kept_name(number: int, width: int) -> str:
+    """Return the name of the temporary table that holds the rows of a query of WITH, which another
+    part of the statement has given; columns are o0, o1 …."""
+    return f"kept{int(number)}_{int(width)}"

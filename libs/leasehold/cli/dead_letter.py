@@ -12,34 +12,24 @@ from pathlib import Path
 from typing import Any, Final
 
 from leasehold.adapters.codec.json_text import json_text, parse_json
-from leasehold.admin.dead_letters import DeadLetters, readable_request
+from leasehold.admin.dead_letters import (
+    DeadLetters,
+    advise,
+    id_words,
+    letter_report,
+    readable_request,
+)
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output, clock_time, show_outcome
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.model.ids import format_request_id
-from leasehold.model.records.requests import DeadLetter
 from leasehold.replication.effects import NOWHERE
 from leasehold.settings.client import ClientSettings
 
 LISTED_MAX: Final = 50
 RESULT_TIMEOUT_S: Final = 30.0
-
-ADVICE: Final = {
-    "40001": "Its row kept changing under it. Submit it again, or with a smaller transaction.",
-    "42P01": "Create the table first, or correct its name; then submit it again.",
-    "42703": "Correct the column's name, or submit it again once the column is public.",
-    "22023": "Leave schema_version out, or name one that exists.",
-    "23502": "Give a value for the column.",
-    "23505": "A row with that key is there already: an update or upsert is what fits.",
-    "54000": "Split the transaction: it can never fit into one record of the log.",
-    "08P01": "Correct the request's form (the message names the field).",
-    "28000": "It proves no role: its sender needs LEASEHOLD_REQUEST_KEY (leasehold role key).",
-    "42501": "Grant its role what it lacks, or have another one ask.",
-    "LH001": "Its id was made too long ago; submitting it again gives it a new one.",
-    "LH002": "The clock of its producer was ahead; submitting it again gives it a new id.",
-}
 
 
 def register(subparsers: Subparsers) -> None:
@@ -67,7 +57,7 @@ def list_letters(args: argparse.Namespace, settings: ClientSettings, output: Out
         [
             [
                 str(offset),
-                _id_words(letter),
+                id_words(letter),
                 clock_time(letter.decided_us),
                 letter.code,
                 letter.message[:120],
@@ -79,35 +69,13 @@ def list_letters(args: argparse.Namespace, settings: ClientSettings, output: Out
     return ExitCode.OK
 
 
-def letter_report(offset: int, letter: DeadLetter) -> dict[str, Any]:
-    return {
-        "offset": offset,
-        "id": _id_words(letter),
-        "attempt": letter.attempt,
-        "code": letter.code,
-        "message": letter.message,
-        "detail": dict(letter.detail),
-        "decided_us": letter.decided_us,
-        "lane": letter.queue,
-        "lane_offset": letter.offset,
-        "content_type": letter.content_type,
-        "request": readable_request(letter),
-        "asked_by": letter.principal,
-    }
-
-
-def _id_words(letter: DeadLetter) -> str:
-    return format_request_id(letter.request_id) if len(letter.request_id) == 16 else "no id"
-
-
 def explain(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     found = DeadLetters(settings).find(args.id)
     if found is None:
         output.error(f"there is no dead letter {args.id!r}")
         return ExitCode.NOT_RIGHT
     offset, letter = found
-    told = letter_report(offset, letter)
-    told["advice"] = ADVICE.get(letter.code, "Correct what the message names; submit it again.")
+    told = {**letter_report(offset, letter), "advice": advise(letter.code)}
     if output.as_json:
         output.json(told)
         return ExitCode.OK

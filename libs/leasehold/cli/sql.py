@@ -20,7 +20,14 @@ from leasehold.cli.output import Output
 from leasehold.cli.sql_rows import FORMATS, Rows, make_rows
 from leasehold.cli.sql_script import Statement, error_words, split, whole
 from leasehold.model.errors import ConfigurationError
-from leasehold.pgwire.messages.client_replies import Columns, Complete, Copied, Row, Told
+from leasehold.pgwire.messages.client_replies import (
+    Columns,
+    Complete,
+    Copied,
+    Notified,
+    Row,
+    Told,
+)
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.setting import from_environment
 from leasehold.settings.sql_address import SqlAddress
@@ -172,10 +179,18 @@ class SqlClient:
                         words = error_words(fields, statement)
                         self._output.error(words, fields.get("C", ""), own)
                         code = CODES.get(fields.get("C", ""), ExitCode.NOT_RIGHT)
+                    case Notified():
+                        self._output.note(_notified_words(said))
                     case Told():
                         severity = said.fields.get("S", "notice").lower()
                         self._output.note(f"{severity}: {said.fields.get('M', '')}")
         return code
+
+
+def _notified_words(said: Notified) -> str:
+    payload = f" with payload {said.payload!r}" if said.payload else ""
+    by = f"process {said.process} of this node" if said.process else "another node"
+    return f"notified on {said.channel!r}{payload} by {by}"
 
 
 @contextlib.contextmanager

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from leasehold.adapters.http.hosts import is_own_origin
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.postgres.arrivals import origin_of
 from leasehold.dashboard.password_check import Verdict
 from leasehold.dashboard.sessions import Sessions
+from leasehold.dashboard.views import is_view
 from leasehold.pgwire.auth.failed_logins import FailedLogins
 from leasehold.pgwire.wire_errors import AuthenticationRefused
 
@@ -24,8 +24,6 @@ LOG: Final = logging.getLogger("leasehold.dashboard")
 PAGE: Final = Path(__file__).parent / "page" / "log-in.html"
 LOG_IN: Final = "/log-in"
 LOG_OUT: Final = "/log-out"
-OPEN_PATHS: Final = frozenset({"/", LOG_IN, LOG_OUT, "/page/page.css", "/page/page.js"})
-"""The pages themselves, which hold nothing of the database."""
 FORM_BYTES_MAX: Final = 8 * 1024
 USER_CHARACTERS_MAX: Final = 256
 PASSWORD_CHARACTERS_MAX: Final = 1024
@@ -54,15 +52,15 @@ class LogIns:
         self,
         judge: Callable[[str, str], Verdict],
         *,
-        names: Collection[str],
         headers: Mapping[str, str],
         session_s: float,
         tls: bool,
         now_s: Callable[[], float] = _now_s,
     ) -> None:
-        """Begin with nobody logged in. `names` are ours, `tls` is whether browsers speak it."""
+        """Begin with nobody logged in. `tls` is whether browsers speak it."""
         self._judge = judge
-        self._names = frozenset(name.lower() for name in names)
+        self._open_paths: frozenset[str] = frozenset((LOG_IN, LOG_OUT))
+        self._forget: Callable[[web.Request], None] = lambda request: None
         self._headers = headers
         self._session_s = session_s
         self._tls = tls
@@ -73,7 +71,16 @@ class LogIns:
         # With this prefix no other host of the same domain can set it.
         self._cookie = "__Host-leasehold" if tls else "leasehold"
 
-    def add_to(self, app: web.Application) -> None:
+    def add_to(
+        self,
+        app: web.Application,
+        open_paths: Collection[str] = (),
+        forget: Callable[[web.Request], None] = lambda request: None,
+    ) -> None:
+        """Add the page. `open_paths` hold nothing of the database: the views themselves. `forget`
+        is called as somebody logs out."""
+        self._open_paths = frozenset((*open_paths, LOG_IN, LOG_OUT))
+        self._forget = forget
         app.router.add_get(LOG_IN, self._show)
         app.router.add_post(LOG_IN, self._log_in)
         app.router.add_post(LOG_OUT, self._log_out)
@@ -83,30 +90,17 @@ class LogIns:
         return None if secret is None else self._sessions.find_user(secret)
 
     def middleware(self) -> Any:
-        """Return a middleware that lets only those who have logged in see what is no open page, and
-        takes forms of our own pages alone."""
+        """Return a middleware that lets only those who have logged in see what is no open page."""
 
         @web.middleware
         async def guard(request: web.Request, handler: Any) -> Any:
-            if request.method not in ("GET", "HEAD") and not self._is_ours(request):
-                words = "this is taken from the dashboard's own pages only"
-                return web.Response(text=words, status=403, headers=dict(self._headers))
-            if request.path not in OPEN_PATHS and self.find_user(request) is None:
+            is_open = request.path in self._open_paths or is_view(request.path)
+            if not is_open and self.find_user(request) is None:
                 words = "log in first"
                 return web.Response(text=words, status=401, headers=dict(self._headers))
             return await handler(request)
 
         return guard
-
-    def _is_ours(self, request: web.Request) -> bool:
-        """Return whether a page of ours asks. Browsers say with each form whose it is: what says
-        nothing is none of ours either."""
-        site = request.headers.get("Sec-Fetch-Site")
-        origin = request.headers.get("Origin")
-        if site is None and origin is None:
-            return False
-        host = request.headers.get("Host", "")
-        return site in (None, "same-origin") and is_own_origin(origin, host, self._names)
 
     async def _show(self, request: web.Request) -> web.Response:
         return self._make_page(200, "")
@@ -162,6 +156,7 @@ class LogIns:
         secret = request.cookies.get(self._cookie)
         if secret is not None:
             self._sessions.end(secret)
+        await asyncio.to_thread(self._forget, request)
         answer = web.Response(status=303, headers={**self._headers, "Location": LOG_IN})
         answer.del_cookie(
             self._cookie, path="/", secure=self._tls, httponly=True, samesite="Strict"

@@ -10,12 +10,14 @@ from enum import Enum
 from typing import Final
 
 from leasehold.adapters.postgres.client import SqlConnection
-from leasehold.model.errors import LeaseholdError
+from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.pgwire.messages.client_replies import Row, Told
 from leasehold.settings.sql_address import SqlAddress
 
 LOG: Final = logging.getLogger("leasehold.dashboard")
 ANSWER_TIMEOUT_S: Final = 10.0
+STATEMENT_TIMEOUT_S: Final = 120.0
+"""Longer than the node itself lets a statement of these connections run."""
 APPLICATION: Final = "leasehold dashboard"
 MAY_READ: Final = (
     "SELECT pg_has_role('pg_read_all_stats', 'USAGE') OR pg_has_role('pg_monitor', 'USAGE')"
@@ -40,6 +42,22 @@ class PasswordCheck:
     def __init__(self, address: SqlAddress, database: str) -> None:
         self._address = address
         self._database = database
+
+    def connect(self, user: str, password: str) -> SqlConnection:
+        """Open a connection in a user's name. Raises what `SqlConnection` does, and
+        ConfigurationError where the node has looked at the dashboard's certificate instead of a
+        password. A node that asks for neither lets in whom it lets in everywhere else."""
+        address = replace(self._address, user=user, password=password)
+        made = SqlConnection(
+            address, self._database, application=APPLICATION, answer_timeout_s=STATEMENT_TIMEOUT_S
+        )
+        if address.tls_client_cert is not None and not made.proved:
+            made.close()
+            raise ConfigurationError(
+                f"the SQL node {address.peer[0]}:{address.peer[1]} lets the dashboard in by its"
+                " certificate and asks for no password, so it can't tell who signs in"
+            )
+        return made
 
     def judge(self, user: str, password: str) -> Verdict:
         """Return what the node says; it may take some seconds. UNKNOWN comes with a line in the

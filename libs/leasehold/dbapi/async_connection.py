@@ -27,6 +27,7 @@ from leasehold.dbapi.cursor import ColumnDescription, Cursor
 from leasehold.dbapi.errors import InterfaceError
 from leasehold.dbapi.own_thread import STOP_AGAIN_S, OwnThread
 from leasehold.pgwire.session import Notice
+from leasehold.replica.notifications import Told
 from leasehold.replica.serving_node import COHERENT_TIMEOUT_S
 from leasehold.settings.client import ClientSettings
 
@@ -155,6 +156,16 @@ class AsyncConnection:
             if open_blocks:
                 await self._to_its_end(lambda: end(committed=False))
             raise
+
+    async def notifies(self, timeout_s: float | None = None) -> AsyncIterator[Told]:
+        """Yield what `Connection.notifies` does. Meanwhile other tasks' statements wait: who
+        listens has a connection of his own."""
+        while True:
+            told = await self.run(lambda: self._connection.wait_told(timeout_s))
+            if not told:
+                return
+            for each in told:
+                yield each
 
     def cancel(self) -> None:
         """End what runs now with OperationalError (57014)."""

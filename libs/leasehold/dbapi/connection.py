@@ -22,6 +22,7 @@ from leasehold.dbapi.errors import (
 from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.session import Notice, Recounted, Status, WouldBlock
 from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled, InFailedTransaction
+from leasehold.replica.notifications import Told
 from leasehold.sql.syntax.session_statements import (
     CopyIn,
     CopyOut,
@@ -37,6 +38,8 @@ from leasehold.values.storage import to_storage
 PORTION: Final = 1_000
 NOTICES_MAX: Final = 100
 QUERIES_KEPT_MAX: Final = 200
+NOTIFIED_BYTES: Final = 1 << 20
+"""Of notifications that are taken at a time."""
 Input = Callable[[Any], Any]
 
 
@@ -121,6 +124,28 @@ class Connection:
             self._closed = True
             self._session.close()
             self._left()
+
+    def notifies(self, timeout_s: float | None = None) -> Iterator[Told]:
+        """Yield what is told to the channels that this connection listens to (LISTEN): channel,
+        payload, and the process that has told it, 0 for one of another node. It ends when nothing
+        has come for `timeout_s`; without one it goes on until `cancel`.
+
+        Raises ProgrammingError inside of a transaction, where PostgreSQL tells nothing, either;
+        OperationalError (57P01) where so much was not taken that the session had to end."""
+        while told := self.wait_told(timeout_s):
+            yield from told
+
+    def wait_told(self, timeout_s: float | None) -> Sequence[Told]:
+        """Return the next of what `notifies` yields, () at its end. Raises as it does."""
+        told: Sequence[Told] = self.guarded(self._wait_told, timeout_s)
+        return told
+
+    def _wait_told(self, timeout_s: float | None) -> Sequence[Told]:
+        self.check_open()
+        if self._session.status is not Status.IDLE:
+            raise ProgrammingError("notifications come between transactions: COMMIT first")
+        self._session.wait_notifications(timeout_s)
+        return self._session.take_notifications(NOTIFIED_BYTES)
 
     def cancel(self) -> None:
         """End what runs now with OperationalError (57014); any thread may call this."""

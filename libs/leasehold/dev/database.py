@@ -49,6 +49,7 @@ from leasehold.model.records.requests import (
 from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.node.kafka_node import session_ids
 from leasehold.replica.advisory_locks import NodeLocks
+from leasehold.replica.notifications import NodeNotifications
 from leasehold.replica.row_values import named
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
@@ -200,6 +201,11 @@ class DevDatabase:
         self._view = DevView(self.cluster)
         self.audit = KeptAudit()
         self.sessions = {name: Sessions() for name in self.cluster.nodes}
+        self.notifications: dict[str, NodeNotifications] = {}
+        for name, sessions in self.sessions.items():
+            made = NodeNotifications(name, sessions.tell, sessions.end)
+            self.notifications[name] = made
+            self.cluster.nodes[name].followers = (made,)
         self.sequence_values: dict[str, NodeSequenceValues] = {}
         self._locks: dict[str, NodeLocks] = {}
         self.cluster.bus.on_append = self._appended
@@ -220,6 +226,8 @@ class DevDatabase:
     def close(self) -> None:
         for locks in self._locks.values():
             locks.close()
+        for notifications in self.notifications.values():
+            notifications.close()
         self._pace.close()
         for store in self._stores.values():
             store.close()

@@ -23,6 +23,7 @@ from leasehold.model.records.requests import BarrierRequest, ChangeRequest, Dead
 from leasehold.model.traces import NO_SPANS, SpanSink
 from leasehold.replica.advisory_locks import NodeLocks
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
+from leasehold.replica.notifications import NodeNotifications
 from leasehold.replica.reads import Reads
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
@@ -57,6 +58,10 @@ class DevNode:
     @property
     def advisory_locks(self) -> NodeLocks:
         return self._all.advisory_locks(self.name)
+
+    @property
+    def notifications(self) -> NodeNotifications:
+        return self._all.notifications[self.name]
 
     @property
     def audit(self) -> AuditLog:
@@ -164,6 +169,9 @@ class DevNode:
 
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
         return self._all.until(met, timeout_s)
+
+    def check_running(self) -> None:
+        """Do nothing: a node that is down comes back, and its followers with it."""
 
     def wake_waiters(self) -> None:
         self._all.wake_waiters()

@@ -32,6 +32,7 @@ from leasehold.replication.effects import (
     ClockNotice,
     Event,
     LedgerReplied,
+    MasterLooked,
     RequestsReceived,
     Send,
     Sent,
@@ -277,6 +278,19 @@ class MemoryDriver:
 
         def arrive_again() -> None:
             self._pubsub.publish_ack(term, ack)
+
+        if not self._process.isolated:
+            self._scheduler.later(self.hops.publish_ns(), arrive)
+
+    def look_for_master(self, term: Term) -> None:
+        def told(*, listens: bool) -> None:
+            if not self._process.isolated:
+                answer = self._process.guarded(lambda: self._step(MasterLooked(*term, listens)))
+                self._scheduler.later(self.hops.publish_ns(), answer)
+
+        def arrive() -> None:
+            if not self._pubsub.away:
+                told(listens=self._pubsub.hears_acks(term))
 
         if not self._process.isolated:
             self._scheduler.later(self.hops.publish_ns(), arrive)

@@ -1,8 +1,11 @@
 """The ledger in this process: the pure state machine behind the interface of Redis's.
 
 For `leasehold dev`, the simulation and the models. `restart` plays what a Redis can do: come
-back with another run id and all, some or none of its state, or be emptied under the same one.
+back with another run id and all, some or none of its state, or be emptied under the same one;
+`fail_over`: be replaced by a replica while it lives.
 """
+
+from __future__ import annotations
 
 from collections import deque
 from typing import Final
@@ -54,6 +57,15 @@ class MemoryLedger:
         self._tail.clear()
         self._state = self._saved.copy()
         self._incarnation += 1
+
+    def fail_over(self, *, lose_last: int = 0) -> MemoryLedger:
+        """Make it another server with its state, but the last `lose_last` commands. Return the one
+        that it was, which lives on with all of it."""
+        old = MemoryLedger()
+        old._incarnation = self._incarnation
+        old._state, old._saved = self._state.copy(), self._state.copy()
+        self.restart(lose_last=lose_last)
+        return old
 
     def flush(self) -> None:
         """FLUSHALL: everything gone, the run id stays (D6)."""

@@ -27,7 +27,7 @@ from leasehold.replication.effects import (
     Tick,
     Warn,
 )
-from leasehold.replication.node import Node
+from leasehold.replication.node import LogFollower, Node
 from leasehold.replication.node_settings import NodeSettings
 
 FLUSH_NS: Final = 5_000_000
@@ -76,6 +76,8 @@ class MemoryNode(MemoryProcess):
         self.copies = CopiesUnderWay()
         self.on_step: Callable[[MemoryNode], None] = lambda _: None
         self._stops = self._ended = False
+        self.followers: tuple[LogFollower, ...] = ()
+        """Those of each of its lives (`Node.followers`)."""
 
     @property
     def node(self) -> Node | None:
@@ -103,6 +105,7 @@ class MemoryNode(MemoryProcess):
             clock_ns=lambda: max(self.scheduler.now_ns, self.paused_until_ns) + self.worked_ns,
         )
         node.acknowledger.copies = self.copies.by_taker
+        node.followers = self.followers
         self.runner = NodeRunner(node, self.settings, self._topics, self.driver, self._stepped)
         log, acks = self._topics.log, self._topics.acks
         identified = LogIdentified(log, self._bus.topic_id(log))

@@ -42,6 +42,10 @@ class MemoryPubSub:
         receive(data)
         return True
 
+    def hears_acks(self, term: Term) -> bool:
+        """Return whether somebody receives what is published there."""
+        return term in self._ack_receivers
+
     def follow_log(self, name: str, term: Term, receive: Callable[[int, bytes], None]) -> None:
         """Give that node what the master of that term publishes of the log, and of no other."""
         self._followers[name] = term, receive

@@ -20,6 +20,8 @@ LOCKS_MAX = 4_096
 """Advisory locks of a database that somebody holds or waits for."""
 LOCK_USERS_MAX = 1_000
 """Owners that hold one of them or wait for it."""
+LOCKS_PER_CALL_MAX = 256
+"""Locks that one ClaimLocks or GiveLocks names."""
 LISTED_LOCKS_MAX = 1_000
 WAITS_FOLLOWED_MAX = 1_000
 """Owners that a look for a deadlock passes."""
@@ -103,7 +105,21 @@ class Release(NamedTuple):
 
 
 class RegisterEpoch(NamedTuple):
+    """Makes a master the one whose commands count. `vouches`: the ledger may be replaced by another
+    one while it lives (Sentinel), so what extends a session counts only once this master has seen
+    it (D11)."""
+
     epoch: int
+    vouches: bool = False
+
+
+class Vouch(NamedTuple):
+    """Says that the master has seen all calls up to one that extend a session, and was master by
+    the log after it had (D11)."""
+
+    epoch: int
+    run_id: str
+    call: int
 
 
 class Publish(NamedTuple):
@@ -185,6 +201,26 @@ class GiveLock(NamedTuple):
     exclusive: bool
 
 
+class ClaimLocks(NamedTuple):
+    """Asks for the first `wanted` of `names` (space, high, low) that no other owner is in the way
+    of, in the name of `owner`; nobody waits for one. Those that it has already count."""
+
+    session: int
+    owner: int
+    wanted: int
+    exclusive: bool
+    names: tuple[tuple[int, int, int], ...]
+
+
+class GiveLocks(NamedTuple):
+    """Gives one mode of several locks back."""
+
+    session: int
+    owner: int
+    exclusive: bool
+    names: tuple[tuple[int, int, int], ...]
+
+
 class ListLocks(NamedTuple):
     """Asks for the first `names_max` locks that live sessions hold or wait for."""
 
@@ -224,6 +260,7 @@ Command: TypeAlias = (
     | Acquire
     | Release
     | RegisterEpoch
+    | Vouch
     | Publish
     | SetMinVersion
     | SeedTables
@@ -233,6 +270,8 @@ Command: TypeAlias = (
     | DropTable
     | TakeLock
     | GiveLock
+    | ClaimLocks
+    | GiveLocks
     | ListLocks
     | Holders
     | Liveness

@@ -27,6 +27,7 @@ class RefusalReason(Enum):
     HOLDERS = "holders"  # D2: live leases below; the reply names them
     LIMIT = "limit"  # SESSIONS_MAX, LEASES_PER_SESSION_MAX, LOCKS_MAX or LOCK_USERS_MAX
     UNFENCED = "unfenced"  # the master is of a release that does not hold writes to locks
+    UNVOUCHED = "not vouched for"  # D11: the agent's own: its session does not count yet
     LOCKED = "locked"  # another has the advisory lock, and the caller does not wait
     DEADLOCK = "deadlock"  # who has the advisory lock waits for the caller
 
@@ -57,22 +58,41 @@ class LedgerRefused(NamedTuple):
 
 
 class Opened(NamedTuple):
+    """The answer to OpenSession. ``call``, ``vouched``: see Extension."""
+
     run_id: str
     session: int
+    call: int = 0
+    vouched: int = 0
 
 
 class Renewed(NamedTuple):
+    """The answer to Renew. ``call``, ``vouched``: see Extension."""
+
     run_id: str
     counter: int
+    call: int = 0
+    vouched: int = 0
 
 
 class Registered(NamedTuple):
     """The answer to Register. ``seeded``: whether the leases were judged by the log's versions, so
-    that they hold."""
+    that they hold. ``call``, ``vouched``: see Extension."""
 
     run_id: str
     seeded: bool
     refused: tuple[Lease, ...]
+    call: int = 0
+    vouched: int = 0
+
+
+class Extension(NamedTuple):
+    """What an answer says of the time that a session has by it (D11). ``call``: the number of the
+    call that was answered, among those that extend a session; 0: it counts at once. ``vouched``:
+    up to which number the master has seen them, so that they count."""
+
+    call: int
+    vouched: int
 
 
 class Granted(NamedTuple):
@@ -91,6 +111,11 @@ class EpochRegistered(NamedTuple):
     run_id: str
     seeded: bool
     ready: bool
+
+
+class Vouched(NamedTuple):
+    run_id: str
+    call: int
 
 
 class Published(NamedTuple):
@@ -163,11 +188,15 @@ class TableStatus(NamedTuple):
 
 
 class LivenessReport(NamedTuple):
+    """The answer to Liveness. ``calls``: the number of the last call that has extended a session
+    (D11)."""
+
     run_id: str
     epoch: int
     seeded: bool
     ready: bool
     sessions: tuple[SessionStatus, ...]
+    calls: int = 0
 
 
 class NewestVersions(NamedTuple):
@@ -202,6 +231,16 @@ class LockGiven(NamedTuple):
     was_held: bool
 
 
+class LocksClaimed(NamedTuple):
+    """The answer to ClaimLocks: the places of those of its names that are held now, from 0.
+    `epoch`: the registered one. `full`: there is no room for more."""
+
+    run_id: str
+    epoch: int
+    full: bool
+    held: tuple[int, ...]
+
+
 class LockUse(NamedTuple):
     """A use of an advisory lock: it is held, or waited for."""
 
@@ -228,6 +267,7 @@ Reply: TypeAlias = (
     | Granted
     | Released
     | EpochRegistered
+    | Vouched
     | Published
     | MinVersionSet
     | Seeded
@@ -238,6 +278,7 @@ Reply: TypeAlias = (
     | LockTaken
     | LockWaits
     | LockGiven
+    | LocksClaimed
     | LockList
     | HolderList
     | LivenessReport

@@ -30,6 +30,8 @@ REQUEST: Final = 2 * MESSAGE
 EXPRESSION_SENT: Final = 900_000
 """The text of one expression or of SQL in a request: more than any text that is parsed, so that
 whoever judges the text says why."""
+NOTIFIED: Final = MESSAGE // 4
+"""What a transaction tells those who listen: the commit has room for its rows beside it."""
 STATEMENT: Final = 64 * 1024
 """The text of a schema change, which a job keeps and publishes with each of its steps."""
 BLOCK_STATEMENTS: Final = STATEMENT // 2

@@ -414,6 +414,10 @@ class AdvisoryLockLost(Refused, sqlstate="57P01"):
     """An advisory lock of the session may be another one's by now: the session has to end."""
 
 
+class NotificationsLost(Refused, sqlstate="57P01"):
+    """A session has listened, and taken so little that its node had no room: it has to end."""
+
+
 class DeadlockFound(Refused, sqlstate="40P01"): ...
 
 

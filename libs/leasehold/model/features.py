@@ -34,8 +34,9 @@ class Feature(IntEnum):
     EQUAL_NULLS = 10
     PARTIAL_REPLICAS = 11
     COPIED_ROWS = 12
-    INFINITE_TIMES = 13
-    NUMERIC_REFERENCES = 14
+    NOTIFICATIONS = 13
+    INFINITE_TIMES = 14
+    NUMERIC_REFERENCES = 15
 
     @property
     def title(self) -> str:
@@ -69,6 +70,7 @@ _WRITTEN: Final = {
     Feature.EQUAL_NULLS: "unique indexes to which NULLs are equal",
     Feature.PARTIAL_REPLICAS: "what partial replicas hold, which a master waits for alone",
     Feature.COPIED_ROWS: "ranges of rows, which each node copies under another primary key",
+    Feature.NOTIFICATIONS: "what a transaction tells those who listen (NOTIFY)",
     Feature.INFINITE_TIMES: "infinity and -infinity as dates and timestamps",
     Feature.NUMERIC_REFERENCES: "foreign keys over numeric columns",
 }

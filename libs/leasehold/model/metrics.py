@@ -300,6 +300,15 @@ STATEMENT_S: Final = _SQL.seconds(
 STATEMENT_ERRORS: Final = _SQL.counter(
     "statement_errors", "Statements that have failed, by SQLSTATE", "sqlstate"
 )
+NOTIFIED: Final = _SQL.counter(
+    "notifications", "Notifications (NOTIFY) that were put before sessions that listen"
+)
+NOTIFY_QUEUE: Final = _SQL.gauge(
+    "notification_queue_bytes", "Bytes of notifications that sessions have not taken yet"
+)
+NOTIFY_LOST: Final = _SQL.counter(
+    "notification_sessions_ended", "Sessions that were ended since they took no notifications"
+)
 
 _CHANGEFEED: Final = Group("The changefeed")
 FEED_LSN: Final = _CHANGEFEED.gauge(

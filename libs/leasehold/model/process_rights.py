@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from leasehold.model.topics import Topics
+from leasehold.model.topics import ACTIVITY_TABLES, Topics
 
 TOPIC: Final = "topic"
 GROUP: Final = "group"
@@ -33,6 +33,9 @@ all the same."""
 CHANGEFEED_ID: Final = "leasehold-changefeed-{database}"
 INTAKE_ID: Final = "leasehold-intake.{database}.*"
 """Of intakes of any name. A database's name has no dot, so that none begins as another's."""
+
+ACTIVITY_GROUP: Final = "{database}.activity"
+"""Of dashboards, one of which counts at a time."""
 
 LEDGER_READS: Final = (
     *("exists", "hget", "hgetall", "hlen", "scard", "sismember", "smembers"),
@@ -141,6 +144,7 @@ def _on_topic(database: str, name: str, operation: str) -> KafkaRight:
     return KafkaRight(TOPIC, whole.removesuffix("*"), whole.endswith("*"), operation)
 
 
+ACTIVITY: Final = ("activity", *(f"activity-{table}-changelog" for table in ACTIVITY_TABLES))
 FOR_STATUS: Final = ("log", "acks", "versions", "versions-history", "jobs", "notices")
 ENDS_OF_ALL: Final = Besides((DESCRIBE,), ALL_TOPICS)
 """How many records are there is asked of every topic."""
@@ -231,9 +235,21 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
     ),
     ProcessKind(
         "status",
-        "dashboard, `leasehold status`, `leases`, `versions`",
+        "`leasehold status`, `leases`, `versions`",
         reads=(*FOR_STATUS, "requests", "backfill"),  # how large these are
         besides=(ENDS_OF_ALL,),
+        reads_ledger=True,
+    ),
+    ProcessKind(
+        "dashboard",
+        "dashboard",
+        reads=(*FOR_STATUS, "requests", "backfill", "dead-letter", *ACTIVITY),
+        writes=ACTIVITY,
+        besides=(
+            ENDS_OF_ALL,
+            *(Besides((CREATE,), name) for name in ACTIVITY),
+            Besides((READ, DESCRIBE), ACTIVITY_GROUP, GROUP),
+        ),
         reads_ledger=True,
     ),
     ProcessKind(
@@ -299,7 +315,7 @@ def is_of_database(right: KafkaRight, database: str) -> bool:
         return right._replace(operation="") in {
             each._replace(name=each.name.format(database=database)) for each in ids
         }
-    return right.resource == TOPIC and right.name.startswith(f"{database}.")
+    return right.resource in (TOPIC, GROUP) and right.name.startswith(f"{database}.")
 
 
 def is_wider(right: KafkaRight, database: str) -> bool:

@@ -13,6 +13,7 @@ Clean-up follows from who may still need a record:
 - versions, jobs, rows, changefeed: compaction. The newest record per key is the state; readers may
   join late.
 - versions-history, dead-letter, audit: kept for people and for readers of old images.
+- activity and its changelogs: counts for people. Nothing is decided by them.
 """
 
 from __future__ import annotations
@@ -44,6 +45,13 @@ would survive beside a newer one in another partition."""
 CONFLICT_PARTITIONS: Final = 2
 """Parallelism of the verify/retry stream; a request's attempts stay in one by its id."""
 
+ACTIVITY_SECONDS: Final = 0
+ACTIVITY_MINUTES: Final = 1
+"""Partitions of `activity`: windows of a second, and windows of a minute."""
+
+ACTIVITY_TABLES: Final = ("seconds", "minutes", "steps", "jobs")
+"""The tables of the application that writes `activity`."""
+
 _HOUR_MS: Final = 60 * 60 * 1000
 _DAY_MS: Final = 24 * _HOUR_MS
 
@@ -53,6 +61,9 @@ CONFLICTS_RETENTION_MS: Final = 30 * _DAY_MS
 DEAD_LETTER_RETENTION_MS: Final = 365 * _DAY_MS
 AUDIT_RETENTION_MS: Final = 365 * _DAY_MS
 FEED_TRANSACTIONS_RETENTION_MS: Final = 7 * _DAY_MS
+ACTIVITY_RETENTION_MS: Final = 2 * _DAY_MS
+ACTIVITY_CHANGELOG_RETENTION_MS: Final = _HOUR_MS
+"""Several times as long as a window stays open."""
 TOMBSTONE_RETENTION_MS: Final = 7 * _DAY_MS
 """How long a reader of a compacted topic may be away and still see that a row was deleted."""
 
@@ -205,6 +216,28 @@ class Topics:
         the requests that came of what is before it."""
         return self._topic("intake", 1, _read_whole())
 
+    @property
+    def activity(self) -> Topic:
+        """What the database does, counted by the dashboard's Faust application for whoever
+        subscribes: windows of a second on partition 0, of a minute on partition 1, in JSON. A
+        window that is told again holds instead of the one before."""
+        return self._topic("activity", 2, _deleted_after(ACTIVITY_RETENTION_MS))
+
+    def activity_changelog(self, table: str) -> Topic:
+        """What that application's windows have counted so far, so that a restart loses nothing:
+        Faust's own form, for nobody else."""
+        suffix = f"activity-{table}-changelog"
+        if table == "jobs":  # of a job, for as long as it runs
+            return self._topic(suffix, 1, _read_whole())
+        windows = {
+            "cleanup.policy": "compact,delete",
+            "retention.ms": str(ACTIVITY_CHANGELOG_RETENTION_MS),
+            # Only closed segments are cleaned: what is read at a start is an hour's at most.
+            "segment.ms": str(_HOUR_MS // 4),
+            "min.cleanable.dirty.ratio": "0.1",
+        }
+        return self._topic(suffix, 1, windows)
+
     def all_static(self) -> tuple[Topic, ...]:
         """Every topic that exists before the first table does; `rows` come and go with tables."""
         return (
@@ -222,6 +255,8 @@ class Topics:
             self.changefeed,
             self.audit,
             self.feeds,
+            self.activity,
+            *map(self.activity_changelog, ACTIVITY_TABLES),
         )
 
     @property

@@ -54,10 +54,15 @@ class NodeDriver(Protocol):
     def publish_ack(self, number: int, term: Term, ack: bytes) -> None:
         """Publish an acknowledgement to the master of that term; report AckPublished."""
 
+    def look_for_master(self, term: Term) -> None:
+        """Ask whether anybody listens on the channel of that term; report MasterLooked if that is
+        told."""
+
     def publish_answers(self, requester: bytes, answers: ResultBatch) -> None: ...
 
     def publish_log(self, term: Term, offset: int, record: bytes) -> None:
-        """Publish what stands in the log at that offset, as the master of that term."""
+        """Publish what stands in the log at that offset, as the master of that term; b"": it is to
+        be read from Kafka."""
 
     def follow_log(self, term: Term) -> bool:
         """Receive what the master of that term publishes of the log, and no other; NOBODY:

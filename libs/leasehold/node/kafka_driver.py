@@ -24,7 +24,7 @@ from leasehold.adapters.kafka.request_transport import TERM_HEADER, pack_term
 from leasehold.adapters.kafka.sends import Sends
 from leasehold.adapters.kafka.writer import Headers, TopicWriter, log_writer
 from leasehold.adapters.redis.acks import CHANNELS as ACKS
-from leasehold.adapters.redis.acks import AckPublisher
+from leasehold.adapters.redis.acks import AckPublisher, MasterLook
 from leasehold.adapters.redis.ledger import RedisLedger
 from leasehold.adapters.redis.ledger_thread import Completed, LedgerThread
 from leasehold.adapters.redis.log import LogSubscriber
@@ -102,6 +102,7 @@ class KafkaDriver:
         self.ledger_calls = 0
         """Calls under way: one less for each LedgerReplied that is taken."""
         self.ack_publisher = AckPublisher(redis, database)
+        self.master_look = MasterLook(redis, database)
         channels: tuple[Channels, ...] = (ACKS,) if settings.fast_acks.on else ()
         channels += (REQUESTS,) if settings.fast_requests.on else ()
         self.listener = MasterSubscriber(redis, database, channels)
@@ -143,7 +144,8 @@ class KafkaDriver:
             # ⚠ First which topic it is: a Claim in another log would stop all who read that (L1).
             topic_id = self.topic_id(topic)
             timeout_s = ASK_TIMEOUT_S if of_log else QUEUE_ASK_TIMEOUT_S
-            first, end = self.reader.offsets(topic, 0, timeout_s)
+            gives_up = lambda: self.reader.gives_up  # noqa: E731 - asked while it is waited for
+            first, end = self.admin.offsets(topic, 0, timeout_s, gives_up)
         except BusUnavailable as error:
             if isinstance(error, AccessDenied) and not of_log:
                 raise
@@ -152,6 +154,15 @@ class KafkaDriver:
             return
         for event in self._topics.found(Found(topic, topic_id, first, end)):
             self._take_later(event)
+
+    def learn_queues(self) -> None:
+        """Have the consumer know who leads the queues' topics, so that a new master's first read of
+        them does not wait for that, half a second. What can't be learnt now is asked then."""
+        try:
+            for queue in self._topics.queues:
+                self.reader.offsets(queue, 0, QUEUE_ASK_TIMEOUT_S)
+        except BusUnavailable as error:
+            LOG.info("could not ask who leads the request topics: %s", error.message)
 
     def topic_id(self, topic: str) -> str:
         """Return the id that the topic has now. Raises BusUnavailable."""
@@ -187,6 +198,9 @@ class KafkaDriver:
     def publish_ack(self, number: int, term: Term, ack: bytes) -> None:
         if not self.ack_publisher.publish_to_term(term, ack, number):
             self._take_later(AckPublished(number, heard=False))
+
+    def look_for_master(self, term: Term) -> None:
+        self.master_look.ask(term)
 
     def publish_answers(self, requester: bytes, answers: ResultBatch) -> None:
         self._answers.publish_answers(requester, answers)
@@ -254,6 +268,7 @@ class KafkaDriver:
         self._ledger_thread.close()
         self._ledger.close()
         self.ack_publisher.close()
+        self.master_look.close()
         self.listener.close()
         self._answers.close()
         self._announcer.close()

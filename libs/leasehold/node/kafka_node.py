@@ -43,6 +43,7 @@ from leasehold.replication.effects import (
     Event,
     LedgerReplied,
     LogIdentified,
+    MasterLooked,
     QueueLost,
     Sent,
     Tick,
@@ -70,6 +71,10 @@ busy for seconds with what it has read, acknowledge nothing, and lose its cohere
 SEND_AGAIN_NS: Final = 20_000_000
 """How long what Kafka's client has no room for waits for its next try, if nothing else comes."""
 GIVE_BACK_NS: Final = 2_000_000_000
+LEARN_EVERY_NS: Final = 300_000_000_000
+LEAVE_POLL_NS: Final = 1_000_000
+"""How often a master that leaves looks whether something is left to do: what it waits for last,
+that nothing more comes, wakes nobody."""
 LOG: Final = logging.getLogger("leasehold.node")
 
 
@@ -143,9 +148,12 @@ class KafkaNode:
         self._intake = self._runner.intake
         self._awaited_ns = settings.fast_requests.awaited_ms * NS_PER_MS
         self._requests_ns = -self._awaited_ns
+        self._leaves = False
+        self._learn_ns = 0  # when to ask next who leads the queues' topics
         self.error: LeaseholdError | None = None
         self.caught_up = Flag()
         self.on_tick: Callable[[], None] = lambda: None
+        self.turned_ns = 0
         self._look = NodeLook(self.node)
         self._watch = OperatorWatch(self.node, self._intake, lambda: self._driver.ledger_is_away)
         self._disk = DiskWatch(file)
@@ -168,6 +176,16 @@ class KafkaNode:
             yield from path_samples("log", intake.path.path, at.mono_ns)
         elif self._candidate:
             yield from path_samples("own appends", intake.own_path, at.mono_ns)
+
+    def why_not_ready(self) -> str:
+        """Return why this node serves nobody now, "" = it does; for other threads."""
+        if self.error is not None:
+            return f"it has stopped: {self.error.message}"
+        if not self.caught_up.is_set():
+            return f"it reads the log, and is at offset {self.node.position.offset}"
+        if self.node.agent is not None and not self.node.lease.holds(boottime_ns()):
+            return "it holds no coherency lease, so that it answers no reads"
+        return ""
 
     # ------------------------------------------------------------ the loop
 
@@ -204,6 +222,7 @@ class KafkaNode:
         """Decide and answer what this node has as master, before a clean stop. Who has published a
         request that it receives no more asks the next master, through Kafka."""
         self._runner.leave(now())
+        self._leaves = True
         give_up_ns = boottime_ns() + LEAVE_NS_MAX
         while self.error is None and not self._runner.has_left and boottime_ns() < give_up_ns:
             self._turn()
@@ -246,6 +265,7 @@ class KafkaNode:
     def _turn(self) -> None:
         """Take what has come, the records of the log at most TURN_NS_MAX long at a time; then a
         Tick."""
+        self.turned_ns = boottime_ns()
         driver, runner = self._driver, self._runner
         asked = driver.ledger_calls > 0
         wait_s = self._wait_s()
@@ -271,17 +291,27 @@ class KafkaNode:
         self._receive_from_nodes()
         for number, heard in driver.ack_publisher.outcomes():
             runner.step(AckPublished(number, heard), now())
+        for (epoch, incarnation), listens in driver.master_look.outcomes():
+            runner.step(MasterLooked(epoch, incarnation, listens), now())
         while not self._inbox.empty():  # nobody else takes from it
             self._take(self._inbox.get_nowait())
         seen = self._disk.look(boottime_ns())
         if seen is not None:
             runner.step(seen, now())
+        self._learn_queues()
         driver.wake_ns = 0
         runner.step(Tick(), now())
         self._intake.choose(self.node, boottime_ns())
         self.node.tidy()
         self._watch.look(boottime_ns())
         self.on_tick()
+
+    def _learn_queues(self) -> None:
+        """Prepare to be master, before this node is: a consumer forgets after a quarter of an
+        hour."""
+        if self._candidate and self.node.master is None and boottime_ns() >= self._learn_ns:
+            self._learn_ns = boottime_ns() + LEARN_EVERY_NS
+            self._driver.learn_queues()
 
     def _wait_s(self) -> float:
         driver, wait_ns = self._driver, IDLE_NS
@@ -294,6 +324,8 @@ class KafkaNode:
         due_ns = self._intake.due_ns()
         if due_ns is not None:
             wait_ns = min(wait_ns, due_ns - boottime_ns())
+        if self._leaves:
+            wait_ns = min(wait_ns, LEAVE_POLL_NS)
         return max(wait_ns, 0) / 1e9
 
     # ------------------------------------------------------------ records

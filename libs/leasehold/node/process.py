@@ -23,10 +23,12 @@ from leasehold.adapters.http.copies import CopiesUnderWay
 from leasehold.adapters.http.renewed_tls import RenewedTls
 from leasehold.adapters.http.snapshot_server import SnapshotServer
 from leasehold.adapters.metrics.exposition import Exposition
+from leasehold.adapters.metrics.health import STOPPING
 from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.log_lines import set_context
 from leasehold.adapters.os.readiness import announce_ready
+from leasehold.adapters.redis.server_look import refuse_cluster
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_memory
@@ -40,6 +42,7 @@ from leasehold.model.topics import Topics
 from leasehold.node.bootstrap import bootstrap
 from leasehold.node.broker_wait import once_there
 from leasehold.node.disk_watch import await_room
+from leasehold.node.durability_check import begin_durability_check
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.replication.node_settings import NodeSettings
 from leasehold.settings.audit import MB, AuditSettings
@@ -56,6 +59,8 @@ from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 from leasehold.settings.traces import TraceSettings
 
 LOG: Final = logging.getLogger("leasehold.process")
+PATIENCE_S: Final = 120.0
+"""Longest that a turn takes: one record is applied, or decided, in it."""
 BELIEVES_ALL: Final = (
     "open: it believes every change request, whoever sends it, as LEASEHOLD_REQUEST_KEY is not set:"
     " who may write to the topic of requests may do all"
@@ -180,9 +185,12 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             wish = settings.replica.wish
             args = (path, cluster.node, topics, kafka, snapshot, stop.is_set, wish)
             begin = partial(bootstrap, *args)
+            refuse_cluster(settings.redis)
             once_there(begin, stop)
             if stop.is_set():
                 return
+            if node_settings.candidate:
+                begin_durability_check(topics, kafka, settings.redis)
             memory = statement_memory(cluster.folder / TEMP_FOLDER, cluster)
             store = SqliteStore(path, cache_mb=cluster.store_cache_mb, memory=memory)
         made.callback(store.close)
@@ -208,6 +216,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             cluster.history_ms, cluster.row_history_ms, cluster.dropped_ms
         )
         named = named.with_column_images(cluster.column_images == "on")
+        named = named.with_ledger_failover(bool(settings.redis.sentinels))
         named = replace(named, master=replace(named.master, verifier=settings.verifier))
         with sqlite_errors(path):
             audit = _audit_log(settings)
@@ -220,6 +229,10 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             exposition.add("store", store.measures.samples)
             made.callback(exposition.remove, "store")
             exposition.add("node", node.samples)
+            exposition.health.watch(PATIENCE_S, lambda: node.turned_ns)
+            exposition.health.ready_when(
+                lambda: STOPPING if stop.is_set() else node.why_not_ready()
+            )
             made.callback(exposition.remove, "node")
             _serve(node, store, settings, exposition, stop)
         if node.error is not None:

@@ -37,9 +37,11 @@ from leasehold.replication.effects import (
     EndRequests,
     Event,
     LogRead,
+    LookForMaster,
     PauseQueue,
     PublishAck,
     PublishAnswers,
+    PublishLogEnd,
     QueueRead,
     ReadLog,
     ReadQueue,
@@ -202,6 +204,10 @@ class NodeRunner:
                 driver.send(effect)
             case PublishAck(number, epoch, incarnation, record):
                 driver.publish_ack(number, (epoch, incarnation), CODEC.encode(record))
+            case PublishLogEnd(epoch, incarnation, offset):
+                driver.publish_log((epoch, incarnation), offset, b"")
+            case LookForMaster(epoch, incarnation):
+                driver.look_for_master((epoch, incarnation))
             case PublishAnswers(requester, answers):
                 driver.publish_answers(requester, answers)
             case BeginTerm(epoch, incarnation):

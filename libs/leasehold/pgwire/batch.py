@@ -170,6 +170,8 @@ class Batch:
     def become_ready(self) -> None:
         """Say ReadyForQuery behind the settings that have changed; the batch is over."""
         self.is_open = self.suspends = False
+        if self.session.has_notifications:
+            self.tell_notifications()
         self.take_reports()
         if self._recounted:
             self.replies.replace_tag(self._recounted)
@@ -183,6 +185,12 @@ class Batch:
             self._settings.clear()
         self.replies.say(READY[self.session.status])
         self.replies.flush()
+
+    def tell_notifications(self) -> None:
+        """Tell what has come to the channels that the client listens to, as far as it is one
+        portion: between two transactions only."""
+        for told in self.session.take_notifications(self.limits.output_bytes_max):
+            self.replies.say(backend.notification(told.process, told.channel, told.payload))
 
     def fail(self) -> None:
         """Give back what runs, and fail its transaction."""

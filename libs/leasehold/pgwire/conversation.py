@@ -39,6 +39,7 @@ HURRIED_MESSAGES_MAX: Final = 64
 """Then others have their turn; so they have once `output_bytes_max` was said."""
 # Asked for with every message, and a member of an enum costs more than a call.
 _CLOSED: Final = Phase.CLOSED
+_READY: Final = Phase.READY
 _COPYING: Final = (Phase.COPYING_SIMPLE, Phase.COPYING_EXTENDED)
 _SIMPLE: Final = Action.SIMPLE
 _EXTENDED: Final = Action.EXTENDED
@@ -102,6 +103,19 @@ class Conversation:
     def rest(self, behind: Behind) -> None:
         """Put aside what the client does not take, as `Batch.rest` does."""
         self._batch.rest(behind)
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is something to `tell`."""
+        ready = self.phase is _READY and not self._batch.is_open
+        return ready and self._session.has_notifications and self._session.status is _IDLE
+
+    def tell(self) -> None:
+        """Tell a client that waits for nothing what was told to the channels that it listens to, as
+        far as it is one portion. Raises ClientGone."""
+        if self.tells:
+            self._batch.tell_notifications()
+            self._batch.replies.flush()
 
     def end(self, error: LeaseholdError | None = None) -> None:
         """Say the last words, if any: nothing is taken or said after them."""

@@ -168,6 +168,18 @@ class Notice(NamedTuple):
     detail: Mapping[str, object] = {}
 
 
+class Notification(Protocol):
+    """What was told to a channel (NOTIFY). `process`: of the session of this node that has told it,
+    else 0."""
+
+    @property
+    def channel(self) -> str: ...
+    @property
+    def payload(self) -> str: ...
+    @property
+    def process(self) -> int: ...
+
+
 class SettingChanged(NamedTuple):
     """The new value of a setting that clients are told of (`settings`)."""
 
@@ -307,6 +319,14 @@ class Session(Protocol):
 
     def take_reports(self) -> Sequence[Report]:
         """Return what was to be told since the last call, in order."""
+
+    @property
+    def has_notifications(self) -> bool:
+        """Whether something waits that was told to a channel that it listens to; asked by any
+        thread."""
+
+    def take_notifications(self, bytes_max: int) -> Sequence[Notification]:
+        """Return the oldest of what waits, about so many bytes of it; () inside of a block."""
 
     def cancel(self, reason: Exception) -> None:
         """Make what runs now end soon by raising `reason`, from any thread, at any time. Where

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from leasehold.lease.agent.session import AgentSession, HolderLimits
@@ -20,15 +20,20 @@ from leasehold.lease.commands import (
     LISTED_LOCKS_MAX,
     LOCK_USERS_MAX,
     LOCKS_MAX,
+    LOCKS_PER_CALL_MAX,
+    ClaimLocks,
     Command,
     GiveLock,
+    GiveLocks,
     ListLocks,
     TakeLock,
 )
 from leasehold.lease.replies import (
+    Extension,
     LedgerRefused,
     LockGiven,
     LockList,
+    LocksClaimed,
     LockTaken,
     LockUse,
     LockWaits,
@@ -67,9 +72,14 @@ LOST: Final = (
 )
 
 
+ROWS: Final = 3
+"""The space of rows that were claimed."""
+
+
 class LockName(NamedTuple):
     """An advisory lock, as in pg_locks: `space` is objsubid (1: `high` and `low` are the halves of
-    a bigint; 2: they are two integers)."""
+    a bigint; 2: they are two integers). In `ROWS` rows are claimed: `high` is a table's id, `low`
+    a digest of the row's key."""
 
     space: int
     high: int
@@ -161,12 +171,11 @@ class NodeLocks:
                     queued, no_ledger_s = True, now_s + LEDGER_WAIT_S
                 elif _is_for_good(reply):
                     return False
-                elif now_s >= no_ledger_s or waits is None:
+                elif now_s >= no_ledger_s or (waits is None and not _is_soon(reply)):
                     raise _no_locks(reply)
-                assert waits is not None, "only who waits has a place in a queue"
-                if waits.stopped():
+                if waits is not None and waits.stopped():
                     raise QueryCanceled("the statement that has waited for it was ended")
-                if waits.lock_s and now_s - began_s >= waits.lock_s:
+                if waits is not None and waits.lock_s and now_s - began_s >= waits.lock_s:
                     raise LockNotAvailable("canceling statement due to lock timeout")
                 with self._given:
                     self._given.wait(pause_s)
@@ -174,6 +183,89 @@ class NodeLocks:
         finally:
             if queued:  # it was ended
                 self.give(holder, name, exclusive=exclusive)
+
+    def claim(
+        self,
+        holder: LockHolder,
+        names: Sequence[LockName],
+        wanted: int,
+        *,
+        exclusive: bool,
+        stopped: Callable[[], bool],
+    ) -> list[LockName]:
+        """Take the first `wanted` of several locks that no other session has, and return those
+        that are held now, in their order. `stopped`: whether the statement was ended.
+
+        Raises QueryCanceled, OutOfMemory (53200), LedgerUnavailable (58030).
+        """
+        owner = owner_of(holder.process)
+        pause_s, no_ledger_s = ASK_FIRST_S, time.monotonic() + LEDGER_WAIT_S
+        while True:
+            reply = self._claim(holder, owner, tuple(names), wanted, exclusive)
+            if isinstance(reply, LocksClaimed):
+                held = [names[place] for place in reply.held]
+                if reply.full and not held:
+                    raise no_room()
+                return held
+            if stopped():
+                raise QueryCanceled("the statement that has waited for the ledger was ended")
+            if time.monotonic() >= no_ledger_s:
+                raise _no_locks(reply)
+            with self._given:
+                self._given.wait(pause_s)
+            pause_s = min(2 * pause_s, ASK_LAST_S)
+
+    def _claim(
+        self,
+        holder: LockHolder,
+        owner: int,
+        names: tuple[LockName, ...],
+        wanted: int,
+        exclusive: bool,
+    ) -> Reply | LedgerUnavailable:
+        with self._calls:
+            opened = self._in_session()
+            if opened is not None:
+                return opened
+            session = self._session.id
+            reply = self._call(ClaimLocks(session, owner, wanted, exclusive, names))
+            if isinstance(reply, LedgerUnavailable):  # it may have been carried out
+                for name in names:
+                    if (owner, name, exclusive) not in self._granted:
+                        self._owe(GiveLock(session, owner, *name, exclusive))
+            elif isinstance(reply, LocksClaimed) and reply.run_id != self._run_id:
+                self._lose_all()
+                return LedgerRefused(RefusalReason.DEAD, reply.run_id)
+            elif isinstance(reply, LocksClaimed):
+                held = {names[place] for place in reply.held}
+                owed = {GiveLock(session, owner, *name, exclusive) for name in held}
+                self._ungiven = deque(each for each in self._ungiven if each not in owed)
+                grant = _Grant(holder, reply.epoch)
+                for name in held:
+                    self._granted.setdefault((owner, name, exclusive), grant)
+                self._used_ns = self._clock_ns()
+            elif isinstance(reply, LedgerRefused) and reply.reason in _SESSION_GONE:
+                self._lose_all()
+            return reply
+
+    def give_many(self, holder: LockHolder, names: Sequence[LockName], *, exclusive: bool) -> None:
+        """Give several locks back as `give` does one."""
+        owner = owner_of(holder.process)
+        with self._calls:
+            for name in names:
+                self._granted.pop((owner, name, exclusive), None)
+            self._used_ns = self._clock_ns()
+            if not self._session.is_open:
+                return
+            session = self._session.id
+            for first in range(0, len(names), LOCKS_PER_CALL_MAX):
+                part = tuple(names[first : first + LOCKS_PER_CALL_MAX])
+                command = GiveLocks(session, owner, exclusive, part)
+                if not isinstance(self._call(command), LockGiven):
+                    for name in part:
+                        self._owe(GiveLock(session, owner, *name, exclusive))
+        with self._given:
+            self._given.notify_all()
 
     def _ask(
         self, holder: LockHolder, owner: int, name: LockName, exclusive: bool, waits: bool
@@ -267,6 +359,8 @@ class NodeLocks:
         """Open a session if there is none; return why there is none then. Under _calls."""
         if self._is_valid():
             return None
+        if self._session.is_awaiting_vouch(self._clock_ns()) and not self._granted:
+            return self._await_vouch()
         self._lose_all()
         self._session.sent(self._clock_ns())
         reply = self._call(self._session.registration(()))
@@ -274,13 +368,23 @@ class NodeLocks:
             self._session = AgentSession(self._agent, self._ids, self._limits)
             return reply
         self._session.confirmed()
-        self._session.judged_by(reply.run_id, self._clock_ns())
+        extension = Extension(reply.call, reply.vouched)
+        self._session.judged_by(reply.run_id, self._clock_ns(), extension)
         self._run_id = reply.run_id
         self._used_ns = self._clock_ns()
         if self._keeper is None:
             self._keeper = threading.Thread(target=self._keep, name="advisory-locks", daemon=True)
             self._keeper.start()
-        return None
+        return None if self._is_valid() else self._await_vouch()
+
+    def _await_vouch(self) -> Reply | None:
+        """Ask whether the master has vouched for the session (D11); return why there is none yet.
+        Under _calls."""
+        if self._clock_ns() >= self._session.renew_ns:
+            self._extend()
+        if self._is_valid():
+            return None
+        return LedgerRefused(RefusalReason.UNVOUCHED, self._run_id)
 
     def _call(self, command: Command) -> Reply | LedgerUnavailable:
         if self._clock_ns() < self._away_until_ns:
@@ -332,6 +436,9 @@ class NodeLocks:
         )
 
     def _renew(self) -> None:
+        if self._session.is_awaiting_vouch(self._clock_ns()) and not self._granted:
+            self._await_vouch()
+            return
         if not self._is_valid():
             self._lose_all()
             return
@@ -355,8 +462,10 @@ class NodeLocks:
         if not known or reply.run_id != self._run_id:
             self._lose_all()
             return
+        assert isinstance(reply, Renewed | Registered), "it is known"
         session.confirmed()
-        session.judged_by(reply.run_id, self._clock_ns())
+        extension = Extension(reply.call, reply.vouched)
+        session.judged_by(reply.run_id, self._clock_ns(), extension)
 
     def close(self) -> None:
         """Give up all locks, by ending what renews them; what is held was given back before."""
@@ -383,6 +492,12 @@ def process_of(owner: int) -> int:
     return -(owner // 2) if owner % 2 else owner // 2
 
 
+def _is_soon(reply: Reply | LedgerUnavailable) -> bool:
+    """Whether a lock can be asked for in a moment: the master has not yet vouched for a session
+    that was just opened."""
+    return isinstance(reply, LedgerRefused) and reply.reason is RefusalReason.UNVOUCHED
+
+
 def _is_for_good(reply: Reply | LedgerUnavailable) -> bool:
     """Whether another has it and nobody waits. Raises DeadlockFound, OutOfMemory."""
     if not isinstance(reply, LedgerRefused):
@@ -393,11 +508,17 @@ def _is_for_good(reply: Reply | LedgerUnavailable) -> bool:
             hint="Take advisory locks in one order everywhere. pg_locks shows who has which.",
         )
     if reply.reason is RefusalReason.LIMIT:
-        raise OutOfMemory(
-            f"out of shared memory: a database has at most {LOCKS_MAX} advisory locks at a time,"
-            f" and one of them at most {LOCK_USERS_MAX} holders and waiters"
-        )
+        raise no_room()
     return reply.reason is RefusalReason.LOCKED
+
+
+def no_room() -> OutOfMemory:
+    """Return the error where the ledger has no room for another lock."""
+    return OutOfMemory(
+        f"out of shared memory: a database has at most {LOCKS_MAX} advisory locks and claimed rows"
+        f" at a time, and one of them at most {LOCK_USERS_MAX} holders and waiters",
+        hint="COMMIT gives claimed rows back. pg_locks shows who has which.",
+    )
 
 
 def _no_locks(reply: Reply | LedgerUnavailable) -> LedgerUnavailable:

@@ -38,8 +38,7 @@ class HttpListener:
         """Listen. Raises ConfigurationError if the port can't be had."""
         assert settings.token is not None, "looked at before"
         self._feed = RowFeed(lambda: store.part)
-        node.node.on_applied = self._feed.applied
-        node.node.on_committed = self._feed.committed
+        node.node.followers = (*node.node.followers, self._feed)
 
         def check() -> None:
             if node.error is not None:

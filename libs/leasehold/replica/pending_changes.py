@@ -8,17 +8,24 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.definitions import quoted
-from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.descriptor import TEMPORARY_FROM, Descriptor
 from leasehold.model.budget import Budget, size_of
 from leasehold.model.errors import FeatureNotSupported, MalformedRequest
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.model.records.requests import Expression, Operation, OperationKind
+from leasehold.replica.pending_notifications import PendingNotifications, Sent
 from leasehold.replica.reads import Reads
 from leasehold.replica.row_values import given_in_row, image_of, key_in_row
 from leasehold.replica.rows_seen import RowName
 from leasehold.replica.schema_in_transaction import BlockSchema, Shown
 from leasehold.replica.sequences.session_values import LocalSequence
+from leasehold.replica.temporary_tables import (
+    ROW_BYTES,
+    TemporarySchema,
+    TemporaryTables,
+    size_of_row,
+)
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.transaction.duplicate_key import primary_key_duplicated
 from leasehold.values.storage import from_storage, to_json
@@ -28,8 +35,7 @@ OPERATIONS_MAX: Final = 250_000
 """As many as a request takes; what they may come to in bytes is found out when it is packed."""
 _DIGEST_BYTES: Final = 16
 OPERATION_BYTES: Final = 350
-ROW_BYTES: Final = 150
-"""Of an operation and of an own row, beside the values: about what holds them."""
+"""Of an operation, beside the values: about what holds them. `ROW_BYTES`: of an own row."""
 
 
 class _Nothing:
@@ -50,6 +56,9 @@ class Mark(NamedTuple):
     emptied: Mapping[int, Descriptor]
     restarted: Mapping[int, LocalSequence]
     schema: BlockSchema
+    notified: Sent
+    temporary: TemporarySchema
+    temporary_bytes: int
 
 
 class RowChange(NamedTuple):
@@ -133,11 +142,18 @@ class PendingChanges:
     table is in `_written`, or made by `schema`.
     """
 
-    def __init__(self, reads: Reads, budget: Budget) -> None:
-        """Begin, with nothing written. `budget` holds what is."""
+    def __init__(
+        self, reads: Reads, budget: Budget, temporary: TemporaryTables | None = None
+    ) -> None:
+        """Begin, with nothing written. `budget` holds what is. `temporary`: the temporary tables of
+        the session."""
         self._reads = reads
         self._budget = budget
         self._held = 0
+        temporary = temporary or TemporaryTables(0)
+        self.temporary = temporary.schema
+        self.temporary_bytes = temporary.bytes
+        self.temporary_changed = False
         self.operations: list[Operation] = []
         self.rows: dict[RowName, dict[str, Any] | None] = {}
         self._replaced: list[tuple[RowName, dict[str, Any] | _Nothing | None]] = []
@@ -146,17 +162,25 @@ class PendingChanges:
         self._can_go_back = False
         self.emptied: dict[int, Descriptor] = {}
         self.schema = BlockSchema()
+        self.notifications = PendingNotifications(budget)
         self._written: dict[int, Descriptor] = {}
         self._restarted: dict[int, LocalSequence] = {}
         self._restarts = count(-1, -1)
         """⚠ None that was taken back, and none of `StatementBatch`, which counts upwards."""
+        if not temporary.is_empty:
+            budget.hold(temporary.bytes)
+            self.rows |= temporary.rows
+            self._use_schema()
 
     def __bool__(self) -> bool:
-        return bool(self.operations or self.emptied or self._restarted or self.schema.texts)
+        written = self.operations or self.emptied or self._restarted or self.schema.texts
+        return bool(written or self.notifications)
 
     def add(self, descriptor: Descriptor, operation: Operation) -> None:
         """Add an operation on a row. Raises MalformedRequest for too many, OutOfMemory."""
         table_id = descriptor.table_id
+        if descriptor.temporary:  # nobody else is told of it
+            return
         # ⚠ As the transaction leaves a table it is only until ROLLBACK TO.
         if table_id not in self.schema.shown or table_id not in self._written:
             self._written[table_id] = descriptor
@@ -168,6 +192,9 @@ class PendingChanges:
     def put(self, name: RowName, values: dict[str, Any] | None) -> None:
         """Let a row be as `values` for this transaction; None: deleted. Raises OutOfMemory."""
         self._hold(ROW_BYTES, values or {})
+        if name[0] >= TEMPORARY_FROM:
+            self.temporary_changed = True
+            self.temporary_bytes += size_of_row(values) - size_of_row(self.rows.get(name))
         if self._can_go_back:
             self._replaced.append((name, self.rows.get(name, _NOTHING)))
         self.rows[name] = values
@@ -190,6 +217,9 @@ class PendingChanges:
             dict(self.emptied),
             dict(self._restarted),
             self.schema,
+            self.notifications.mark(),
+            self.temporary,
+            self.temporary_bytes,
         )
 
     def back_to(self, mark: Mark) -> None:
@@ -206,7 +236,10 @@ class PendingChanges:
         self._held = mark.held
         self.emptied = dict(mark.emptied)
         self._restarted = dict(mark.restarted)
-        if mark.schema is not self.schema:
+        self.notifications.back_to(mark.notified)
+        self.temporary_bytes = mark.temporary_bytes
+        if mark.schema is not self.schema or mark.temporary is not self.temporary:
+            self.temporary = mark.temporary
             self._set_schema(mark.schema)
 
     # ------------------------------------------------------------ tables
@@ -273,10 +306,36 @@ class PendingChanges:
 
     def _set_schema(self, schema: BlockSchema) -> None:
         self.schema = schema
+        self._use_schema()
+
+    def _use_schema(self) -> None:
+        """Let names mean what they mean for this transaction. A temporary table hides one of the
+        same name."""
+        schema = self.schema
         shown = schema.shown.values()
         changed = {each.table.name: (each.name, each.table, each.closed) for each in shown}
         gone = {*schema.dropped, *(each.name for each in shown)} - changed.keys()
-        self._reads.use_schema(schema.made, gone, changed)
+        self._reads.use_schema(schema.made, gone, changed, self.temporary.made)
+
+    def change_temporary(self, schema: TemporarySchema) -> None:
+        """Let the temporary tables be as `schema` says from here on. Raises FeatureNotSupported
+        where their rows would have to follow."""
+        before = {table.table_id: table for table in self.temporary.made.values()}
+        after = {table.table_id: table for table in schema.made.values()}
+        for table_id, table in after.items():
+            own = [name for name in self.rows if name[0] == table_id]
+            if not own or table is before.get(table_id):
+                continue
+            change = self._follow_made(before[table_id], table)
+            if change.keyed is not None:
+                raise _cannot_follow(table)
+            for name in own if change.gone or change.renamed or change.new else ():
+                row = self.rows[name]
+                if row is not None:
+                    self.put(name, change.of(row))
+        self._forget(before.keys() - after.keys(), ())
+        self.temporary, self.temporary_changed = schema, True
+        self._use_schema()
 
     def _check_follow(self, schema: BlockSchema) -> list[tuple[int, RowChange]]:
         """Return how `schema` changes own rows of tables that were there. Raises
@@ -359,9 +418,10 @@ class PendingChanges:
                     " itself, or say DELETE",
                     table=table.name,
                 )
-        self.emptied |= {table.table_id: table for table in tables}
+        shared = [table for table in tables if not table.temporary]
+        self.emptied |= {table.table_id: table for table in shared}
         self._written |= self.emptied
-        self._forget({t.table_id for t in tables}, {t.name for t in tables})
+        self._forget({t.table_id for t in tables}, {t.name for t in tables if not t.temporary})
 
     def _forget(self, ids: Collection[int], names: Collection[str]) -> None:
         """Forget what was written to tables of these ids and names."""
@@ -371,19 +431,35 @@ class PendingChanges:
         self.operations = [one for one in self.operations if one.table not in names]
         for name in [name for name in self.rows if name[0] in ids]:
             before = self.rows.pop(name)
+            if name[0] >= TEMPORARY_FROM:
+                self.temporary_bytes -= size_of_row(before)
+                self.temporary_changed = True
             if self._can_go_back:
                 self._replaced.append((name, before))
 
     def restart(self, sequences: Iterable[Descriptor]) -> None:
         """Let sequences start over, for this transaction now (TRUNCATE … RESTART IDENTITY)."""
+        starts: dict[int, int] = {}
         for each in sequences:
             assert each.sequence is not None, each
+            if each.temporary:
+                starts[each.table_id] = each.sequence.start
+                continue
             begun = LocalSequence(each, each.sequence.start, next(self._restarts))
             self._restarted[each.table_id] = begun
+        if starts:
+            self.change_temporary(self.temporary.with_starts(starts))
 
     @property
     def local_sequences(self) -> Mapping[int, LocalSequence]:
-        """The sequences of which nobody else draws until its commit: made or restarted by it."""
+        """The sequences of which nobody else draws until its commit: made or restarted by it, and
+        those of temporary tables."""
+        own = self.temporary.local_sequences
+        return {**self.committed_sequences, **own} if own else self.committed_sequences
+
+    @property
+    def committed_sequences(self) -> Mapping[int, LocalSequence]:
+        """Return those of them that its commit tells of."""
         script = self.schema.script
         if script is None:
             return self._restarted
@@ -424,7 +500,12 @@ class PendingChanges:
         """Ids of the tables that this transaction sees otherwise than others do, and perhaps of
         some of which it has taken back all."""
         made = (table.table_id for table in self.schema.made.values())
-        return frozenset((*self._written, *made, *self.schema.shown))
+        return frozenset((*self._written, *made, *self.schema.shown, *self.temporary_ids))
+
+    @property
+    def temporary_ids(self) -> frozenset[int]:
+        """Ids of the session's temporary tables."""
+        return frozenset(table.table_id for table in self.temporary.made.values())
 
     def find_table(self, table_id: int) -> Descriptor:
         """Return a table that it has written, made or changed, as it sees its rows."""
@@ -434,7 +515,8 @@ class PendingChanges:
     def _known(self) -> dict[int, Descriptor]:
         """Return the tables that it has written, made or changed, by id."""
         schema = self.schema
-        made = {table.table_id: table for table in schema.made.values()}
+        tables = (*schema.made.values(), *self.temporary.made.values())
+        made = {table.table_id: table for table in tables}
         return {**self._written, **made, **{t: each.table for t, each in schema.shown.items()}}
 
     def images(

@@ -27,7 +27,7 @@ def query(
     """Run a query on a snapshot, and return its plan, one of `plans`, and its rows."""
     find = snapshot.access.find_named
     prepared = plans.get(text, snapshot.newest, find_named=find)
-    if prepared.write is not None and not prepared.explain:
+    if prepared.runs_whole:
         raise FeatureNotSupported(
             f"{prepared.tag} writes: run it in a transaction, by `execute` of what `transact`"
             " hands to its function"

@@ -10,6 +10,7 @@ from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
+from leasehold.catalog.schema_names import HIDDEN
 from leasehold.catalog.states import READABLE
 from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
 from leasehold.model.budget import Budget
@@ -69,6 +70,7 @@ class Reads:
         self._open: LooksUp | None = None
         self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
         self._made: Mapping[str, Descriptor] = {}
+        self._temporary: Mapping[str, Descriptor] = {}
         self._gone: Container[str] = ()
         self._changed: Mapping[str, tuple[str, Descriptor, str]] = {}
         self._budget: Budget | None = None
@@ -102,11 +104,19 @@ class Reads:
         made: Mapping[str, Descriptor],
         gone: Container[str],
         changed: Mapping[str, tuple[str, Descriptor, str]] | None = None,
+        temporary: Mapping[str, Descriptor] | None = None,
     ) -> None:
         """Keep tables that this transaction makes, which no store has, names of those that it drops
         or renames, and of those that it changes, by the name that they have for it, the one for
-        others, how they will be, and why their rows are closed to it, if they are."""
+        others, how they will be, and why their rows are closed to it, if they are. `temporary`: the
+        session's own, which hide others of their names."""
         self._made, self._gone, self._changed = made, gone, changed or {}
+        self._temporary = temporary or {}
+
+    def name_of(self, table: Descriptor) -> str:
+        """Return what `pin` finds a table by that it has given."""
+        hidden = table.name in self._temporary and not table.temporary
+        return HIDDEN + table.name if hidden else table.name
 
     def snapshot(self) -> StoreSnapshot:
         """Open a snapshot. Raises NotCoherent: this replica may have missed a write that was
@@ -142,6 +152,10 @@ class Reads:
 
     def pin(self, table: str) -> Descriptor:
         """Return the version that this transaction uses of a table. Raises UnknownTable."""
+        own = self._temporary.get(table)
+        if own is not None:
+            return own
+        table = table.removeprefix(HIDDEN)
         made = self._made.get(table)
         if made is not None:
             return made

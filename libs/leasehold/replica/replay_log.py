@@ -112,7 +112,8 @@ class Step:
     number `back`. `place`: of the statement in its transaction; what it draws at random follows
     from that. `context`: of the session as it was then (its time zone), by which it runs again.
     `cursor`: of a DECLARE. `seen`: what queries behind it have shown of rows that its transaction
-    has written, as digests; None where they have shown none."""
+    has written, as digests; None where they have shown none. `returns`: of a write, its client was
+    given `rows`, which may be none."""
 
     asked: Asked | None
     rowcount: int = 0
@@ -125,10 +126,12 @@ class Step:
     cursor: ReadAgain | None = None
     seen: dict[KeysRead, bytes] | None = None
     tag: str = ""
+    returns: bool = False
 
     @classmethod
-    def wrote(cls, asked: Asked, written: Written, tag: str) -> Step:
-        return cls(asked, written.count, tuple(written.rows), tag=tag)
+    def wrote(cls, asked: Asked, written: Written, tag: str, *, returns: bool = False) -> Step:
+        """Return the step of a write; `returns`: rows are its answer, maybe none."""
+        return cls(asked, written.count, tuple(written.rows), tag=tag, returns=returns)
 
     @property
     def counted(self) -> str:

@@ -36,6 +36,7 @@ from leasehold.replica.advisory_locks import NodeLocks
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
 from leasehold.replica.barrier import AppendedBarriers, Barriers
 from leasehold.replica.barrier_group import BarrierGroup
+from leasehold.replica.notifications import NodeNotifications
 from leasehold.replica.reads import Reads
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
@@ -64,6 +65,11 @@ class SqlNode(Protocol):
     @property
     def advisory_locks(self) -> NodeLocks:
         """The advisory locks of its sessions."""
+        ...
+
+    @property
+    def notifications(self) -> NodeNotifications:
+        """What its sessions are told that listen."""
         ...
 
     @property
@@ -168,6 +174,10 @@ class SqlNode(Protocol):
         """Let whoever waits look again."""
         ...
 
+    def check_running(self) -> None:
+        """Raise what has stopped the node, if it has stopped."""
+        ...
+
 
 class ServingNode:
     """Methods may be called from any thread. `close` ends what it has started; the node itself is
@@ -193,6 +203,8 @@ class ServingNode:
         self._looks = SharedWatch(lambda: ClusterWatch(settings))
         self.sessions = Sessions()
         self._advisory_locks: NodeLocks | None = None
+        self.notifications = NodeNotifications(self.name, self.sessions.tell, self.sessions.end)
+        node.node.followers = (*node.node.followers, self.notifications)
         self.sequence_values = NodeSequenceValues(self.submit, self.single_read)
         node.on_tick = self.wake_waiters
 
@@ -240,6 +252,7 @@ class ServingNode:
         return self.store.memory.pool
 
     def close(self) -> None:
+        self.notifications.close()
         if self._advisory_locks is not None:
             self._advisory_locks.close()
         self._looks.close()
@@ -284,6 +297,7 @@ class ServingNode:
         if producer is not None:
             yield from producer.samples()
         yield from self.sessions.samples()
+        yield from self.notifications.samples()
 
     # ------------------------------------------------------------ how far the node is
 
@@ -314,7 +328,7 @@ class ServingNode:
             left_s = max(end_s - time.monotonic(), 0.0)
             with self._turned:
                 turned = self._turned.wait_for(lambda turn=seen: self._turns != turn, left_s)  # type: ignore[misc]
-        self._check_running()
+        self.check_running()
         return met()
 
     def wait_for(self, met: Callable[[], bool], timeout_s: float, what: str) -> None:
@@ -360,10 +374,10 @@ class ServingNode:
         coherent is to hear of that."""
         if self.coherent:
             return True
-        self._check_running()
+        self.check_running()
         return False
 
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
         if self.node.error is not None:
             # Without those of all the times before: they would stay as long as the error does.
             raise self.node.error.with_traceback(None)

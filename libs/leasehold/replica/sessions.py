@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 from leasehold.adapters.os.computing_turns import ComputingTurns, default_at_once
@@ -44,6 +45,11 @@ class Connections(Protocol):
         ...
 
     def end_client(self, process: int, why: str = "") -> bool: ...
+
+    def tell_clients(self, processes: Collection[int]) -> None:
+        """Tell clients what waits for them (NOTIFY), as soon as their sessions are idle;
+        called by any thread."""
+        ...
 
 
 class Sessions:
@@ -109,6 +115,12 @@ class Sessions:
             return False
         session.cancel(reason)
         return True
+
+    def tell(self, processes: Collection[int]) -> None:
+        """Tell the connections of sessions that something waits for them. Those of programs that
+        embed the node ask by themselves."""
+        if self.connections is not None:
+            self.connections.tell_clients([process for process in processes if process > 0])
 
     def end(self, process: int, why: str = "") -> bool:
         """End a session, and its connection, which is told `why`. False: there is no such

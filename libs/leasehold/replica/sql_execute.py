@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from leasehold.adapters.os.clock import random_bytes, unix_us
 from leasehold.adapters.sqlite.query import Limits, Rows, run
 from leasehold.adapters.sqlite.reads import ranges_read
-from leasehold.adapters.sqlite.write import RowWrite, Writing, Written, own_rows
+from leasehold.adapters.sqlite.statement_run import StatementRun
+from leasehold.adapters.sqlite.write import RowWrite, own_rows
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.keys import Key
@@ -60,7 +61,7 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
         with own_rows(connection, writes.pending.images(tables_read(prepared) & tables)):
             if prepared.counts:
                 context = with_system(drawing(context, writes.sequence_values), snapshot.tables)
-            if prepared.write is None or prepared.explain:
+            if not prepared.runs_whole:
 
                 def read() -> list[tuple[Any, ...]]:
                     rows = find_rows(writes, snapshot, prepared, values, context, limits)
@@ -68,20 +69,30 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
 
                 found = _drawing(writes, prepared, read)
                 return Executed(len(found), found, names)
-            gather_places(writes, snapshot, prepared, values, context, limits)
-            keys = writes.hidden_keys
 
-            def write() -> Written:
-                return Writing(
-                    connection, prepared, values, context, limits, keys, writes.lsn
-                ).run()
+            def look(part: Prepared, given: Sequence[Any], context: CommitContext) -> None:
+                gather_places(writes, snapshot, part, given, context, limits)
 
-            written = _drawing(writes, prepared, write)
-        target = prepared.write.bound.descriptor
-        if isolation.verifies_reads:
-            gather_sought(writes.seen.reads, target, written.sought)
+            statement = StatementRun(
+                connection,
+                prepared,
+                tuple(values),
+                context,
+                limits,
+                writes.hidden_keys,
+                writes.lsn,
+                writes.seen.visit,
+                look,
+            )
+            written = _drawing(writes, prepared, statement.run)
         with reads.within(snapshot):
-            apply(writes, target, written.writes)
+            for each, part in zip(prepared.plans, written.parts, strict=True):
+                if each.write is None:
+                    continue
+                target = each.write.bound.descriptor
+                if isolation.verifies_reads:
+                    gather_sought(writes.seen.reads, target, part.sought)
+                apply(writes, target, part.writes)
     return Executed(written.count, list(python_rows(prepared, written.rows)), names)
 
 
@@ -141,7 +152,7 @@ def tables_read(plan: Prepared) -> frozenset[int]:
     """Return ids of tables whose rows a statement may look at; an INSERT of values looks at
     none."""
     write = plan.write
-    if write is not None and not (write.update or write.there):
+    if write is not None and not (plan.parts or write.update or write.there):
         found = plan.reads.table_ids
         return found if write.bound.kind == "INSERT" else found | {write.bound.descriptor.table_id}
     return frozenset(descriptor.table_id for descriptor in plan.tables.values())
@@ -158,6 +169,7 @@ def _names(descriptor: Descriptor, arbiters: tuple[int, ...]) -> tuple[str, ...]
 def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) -> None:
     """Make operations of what a statement does to rows. Raises what the write set raises."""
     moving: list[tuple[Key, dict[str, Any]]] = []
+    table = writes.name_of(descriptor)
     for write in rows:
         key = tuple(
             from_storage(column.type, value)
@@ -180,14 +192,14 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
         }
         there = True
         if write.before is None:
-            writes.insert(descriptor.name, key, values, _names(descriptor, write.arbiters))
+            writes.insert(table, key, values, _names(descriptor, write.arbiters))
         elif write.after is None:
-            there = writes.delete(descriptor.name, key, found=found)
+            there = writes.delete(table, key, found=found)
         elif moves:
             moving.append((key, values))
         else:
-            there = writes.update(descriptor.name, key, values, found=found)
+            there = writes.update(table, key, values, found=found)
         assert there, "the statement has found it in the same snapshot"
     if moving:
-        there = writes.update_together(descriptor.name, moving)
+        there = writes.update_together(table, moving)
         assert there, "the statement has found them in the same snapshot"

@@ -94,7 +94,9 @@ def gather(so_far: ReadsSoFar, plan: Prepared, reads: Iterable[Read]) -> None:
     """Add the places that a statement reads (`adapters/sqlite/reads.py`) to a read set."""
     tables = {descriptor.table_id: descriptor for descriptor in plan.tables.values()}
     for read in reads:
-        _gather(so_far, tables[read.table_id], read)
+        table = tables[read.table_id]
+        if not table.temporary:  # which nobody else changes
+            _gather(so_far, table, read)
 
 
 def _gather(so_far: ReadsSoFar, descriptor: Descriptor, read: Read) -> None:
@@ -112,7 +114,7 @@ def gather_sought(
 ) -> None:
     """Add the keys that ON CONFLICT has looked for. One with a NULL meets none."""
     for index_id, key in sought:
-        if None in key:
+        if None in key or descriptor.temporary:
             continue
         if index_id == PRIMARY:
             so_far.key(descriptor, key)

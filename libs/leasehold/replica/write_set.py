@@ -8,8 +8,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.adapters.os.clock import new_request_id
-from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.descriptor import TEMPORARY_FROM, Descriptor
 from leasehold.catalog.job import Job
+from leasehold.catalog.schema_names import HIDDEN
 from leasehold.model.budget import UNBOUNDED_BYTES, Budget
 from leasehold.model.errors import MalformedRequest, Uncommittable
 from leasehold.model.ids import hidden_keys
@@ -25,11 +26,13 @@ from leasehold.model.records.requests import (
 )
 from leasehold.replica.joined_writes import join_writes
 from leasehold.replica.pending_changes import PendingChanges
+from leasehold.replica.pending_notifications import checked_notification
 from leasehold.replica.reads import Reads, key_in
 from leasehold.replica.row_values import decided, image_of, inserted_row, named, with_generated
 from leasehold.replica.rows_seen import RowName, RowsSeen
 from leasehold.replica.schema_in_transaction import BlockSchema
 from leasehold.replica.sequences.session_values import DrawnSequenceValues
+from leasehold.replica.temporary_tables import TemporaryTables
 from leasehold.rows.index_entries import entry_of
 from leasehold.transaction.binding import binding
 from leasehold.transaction.duplicate_key import primary_key_exists
@@ -69,9 +72,12 @@ class WriteSet:
         isolation: Isolation = ISOLATION[Level.READ_COMMITTED],
         sequence_values: DrawnSequenceValues | None = None,
         budget: Budget | None = None,
+        notifier: tuple[str, int] = ("", 0),
+        temporary: TemporaryTables | None = None,
     ) -> None:
         """Begin. `sequence_values` is what its statements draw from sequences; None: nothing.
-        `budget` holds what it keeps."""
+        `budget` holds what it keeps. `notifier`: the node and the session that tell what it tells
+        those who listen. `temporary` are the session's temporary tables."""
         self._reads = reads
         self.sequence_values = sequence_values
         self.statements = count(1)
@@ -79,7 +85,8 @@ class WriteSet:
         self.isolation = isolation
         budget = budget or Budget(UNBOUNDED_BYTES)
         self.seen = RowsSeen(budget)
-        self.pending = PendingChanges(reads, budget)
+        self.pending = PendingChanges(reads, budget, temporary)
+        self.notifier = notifier
 
     @property
     def lsn(self) -> int:
@@ -175,13 +182,18 @@ class WriteSet:
             yield found[key][1]
 
     def _shows_own(self, name: RowName) -> bool:
-        return self.isolation.own_writes and name in self.pending.rows
+        shows = self.isolation.own_writes or name[0] >= TEMPORARY_FROM
+        return shows and name in self.pending.rows
 
     def _own_rows(self, descriptor: Descriptor) -> dict[Key, dict[str, Any] | None]:
         """Return what reads of a table have to show on top."""
         return self.pending.rows_of(descriptor) if self.isolation.own_writes else {}
 
     # ------------------------------------------------------------ writing
+
+    def name_of(self, table: Descriptor) -> str:
+        """Return the name by which `insert` and its like find a table, whatever hides it."""
+        return self._reads.name_of(table)
 
     @cached_property
     def hidden_keys(self) -> Iterator[str]:
@@ -300,6 +312,13 @@ class WriteSet:
         self.pending.put(name, None)
         return True
 
+    # ------------------------------------------------------------ NOTIFY
+
+    def notify(self, channel: str, payload: str = "") -> None:
+        """Tell all sessions of the database that listen to a channel, on every node, once this is
+        committed. Raises InvalidArgument, RequestTooLarge."""
+        self.pending.notifications.add(0, checked_notification(channel, payload))
+
     # ------------------------------------------------------------ SQL
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Executed:
@@ -322,7 +341,7 @@ class WriteSet:
         settings = (
             ()
             if self.sequence_values is None
-            else self.sequence_values.settings(pending.local_sequences)
+            else self.sequence_values.settings(pending.committed_sequences)
         )
         return ChangeRequest(
             request_id,
@@ -333,6 +352,7 @@ class WriteSet:
             used=self._reads.used(),
             reads=self.seen.reads.read_set(self.lsn),
             time_zones=pending.schema.zones,
+            notifications=pending.notifications.of_session(*self.notifier),
         )
 
     def job_request(self, request_id: bytes) -> ChangeRequest:
@@ -377,8 +397,8 @@ class WriteSet:
         deleted."""
         if name in self.pending.rows and self.pending.rows[name] is None:
             raise Uncommittable(
-                f"row {name[1]!r} of table {table!r} was deleted by this very transaction, which"
-                " does not see its own writes: this can never be committed",
+                f"row {name[1]!r} of table {table.strip(HIDDEN)!r} was deleted by this very"
+                " transaction, which does not see its own writes: this can never be committed",
                 table=table,
                 key=list(name[1]),
             )
@@ -388,7 +408,7 @@ class WriteSet:
     ) -> tuple[Descriptor, Key, Row | None]:
         descriptor = self._reads.pin(table)
         stored = key_in(descriptor, key)
-        if self.isolation.verifies_reads:
+        if self.isolation.verifies_reads and not descriptor.temporary:
             self.seen.reads.key(descriptor, stored)
         if descriptor.provisional or descriptor.table_id in self.pending.emptied:
             return descriptor, stored, None

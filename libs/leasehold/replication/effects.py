@@ -122,6 +122,15 @@ class AckPublished(NamedTuple):
     heard: bool
 
 
+class MasterLooked(NamedTuple):
+    """Answer to a LookForMaster: whether anybody listens on the channel of that term, whose master
+    is the only one that ever does. None need come."""
+
+    epoch: int
+    incarnation: bytes
+    listens: bool
+
+
 class AppendFailed(NamedTuple):
     """An append whose fate is unknown or bad: any produce error or time-out (L4)."""
 
@@ -164,6 +173,7 @@ Event: TypeAlias = (
     | AckRead
     | AckReceived
     | AckPublished
+    | MasterLooked
     | AppendFailed
     | Sent
     | LedgerReplied
@@ -269,6 +279,23 @@ class PublishAck(NamedTuple):
     record: Ack
 
 
+class LookForMaster(NamedTuple):
+    """Ask whether the master of that term still listens to what is published for it; report
+    MasterLooked, or nothing where that can't be told."""
+
+    epoch: int
+    incarnation: bytes
+
+
+class PublishLogEnd(NamedTuple):
+    """Tell those who receive the log from the master of that term that it publishes nothing from
+    `offset` on: what stands there and behind is to be read from Kafka."""
+
+    epoch: int
+    incarnation: bytes
+    offset: int
+
+
 class PublishAnswers(NamedTuple):
     """Publish to a requester what has become of what it published, at once or not at all."""
 
@@ -350,6 +377,8 @@ Effect: TypeAlias = (
     | Append
     | Send
     | PublishAck
+    | LookForMaster
+    | PublishLogEnd
     | PublishAnswers
     | CallLedger
     | DeleteBelow

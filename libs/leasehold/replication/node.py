@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError, LogStopped
@@ -43,6 +43,9 @@ from leasehold.replication.effects import (
     LogIdentified,
     LogRead,
     LogReceived,
+    LookForMaster,
+    MasterLooked,
+    PublishLogEnd,
     QueueFound,
     QueueIdentified,
     QueueLost,
@@ -81,6 +84,18 @@ barriers alone."""
 
 PUT_OFF_MS_MAX: Final = 50
 """Of what a busy master has to do with its store beside requests."""
+
+
+class LogFollower(Protocol):
+    """What is told, on the thread that steps the node, of each record that it applies."""
+
+    def applied(self, record: Decisions) -> None:
+        """Take a record that readers don't see yet."""
+        ...
+
+    def committed(self, lsn: int) -> None:
+        """Take it that readers see all that was applied, up to that LSN."""
+        ...
 
 
 class Node:
@@ -127,9 +142,9 @@ class Node:
             NodeAgent(settings.name, session_ids, settings.leases) if settings.serving else None
         )
         self.on_catalog_changed: Callable[[], None] = lambda: None
-        self.on_applied: Callable[[Decisions], None] = lambda record: None
-        """Told of each record that a follower applies; then, once readers see it, of its LSN."""
-        self.on_committed: Callable[[int], None] = lambda lsn: None
+        self.followers: tuple[LogFollower, ...] = ()
+        """Those who are told of what is applied here. ⚠ Not of what a master applies: it serves no
+        reads."""
         self._upkeep = StoreUpkeep(settings, store)
         self._checks = self._upkeep.checks
         self._election = Election(settings.election, now.mono_ns)
@@ -218,6 +233,9 @@ class Node:
                 return self._take_told(event, now)
             case AckPublished(number, heard):
                 self.acknowledger.confirm(number, now, received=heard)
+                return []
+            case MasterLooked(epoch, incarnation, listens):
+                self._election.take_look((epoch, incarnation), now.mono_ns, listens=listens)
                 return []
             case Sent(token):
                 if master is not None:
@@ -411,7 +429,8 @@ class Node:
         self._election.note_master(now.mono_ns + took_ns)
         self.counts.applied(record, took_ns)
         self.position = after
-        self.on_applied(record)
+        for follower in self.followers:
+            follower.applied(record)
         if self._settings.candidate:
             self._unanswered.remember(record, offset)
         self._pending_grants.extend(record.grants)
@@ -431,7 +450,8 @@ class Node:
         if self._open:
             self._store.commit(position)
             self._open = False
-            self.on_committed(position.lsn)
+            for follower in self.followers:
+                follower.committed(position.lsn)
         for grant in self._pending_grants:
             if self.lease.granted(grant):
                 self.granted_in = self.term
@@ -567,7 +587,9 @@ class Node:
             effects += self._commit_open(self.position, now)
             if self._settings.candidate and not self.foreign.breaks:
                 effects += self._bid(self._election.tick(self.position, now.mono_ns))
-                effects.append(Wake(self._election.deadline_ns()))
+                if self._election.look_is_due(self.term, now.mono_ns):
+                    effects.append(LookForMaster(*self.term))
+                effects.append(Wake(self._election.deadline_ns(self.term)))
         if self._is_awaited(now):
             self.puts_off = True
         else:
@@ -614,9 +636,12 @@ class Node:
 
     def give_up_lease(self, now: Now) -> list[Effect]:
         """Serve no more reads, and let nobody wait for this node: before a clean stop. Of a master
-        it is the farewell, for standbys: it appends nothing after that."""
+        it is the farewell, for standbys: it appends nothing after that. Who receives the log from
+        it reads Kafka from there on, and does not wait until it has been silent for a while."""
         self.lease.give_up()
         effects: list[Effect] = [self.acknowledger.give_up(self.position, self.role, now)]
+        if self.master is not None:
+            effects.append(PublishLogEnd(*self.term, self.position.offset))
         if self.agent is not None:
             effects += self.agent.drain(now.mono_ns)
         return effects

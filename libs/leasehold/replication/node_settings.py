@@ -47,6 +47,14 @@ class NodeSettings:
         schema = replace(self.schema, coordinator=replace(coordinator, ledger=ledger))
         return replace(self, schema=schema, leases=HolderLimits.of_ttl(session_ttl_ms))
 
+    def with_ledger_failover(self, on: bool) -> NodeSettings:
+        """Return settings by which the master vouches for what extends sessions (D11): `on` where
+        the ledger may be replaced by another one while it lives."""
+        coordinator = self.schema.coordinator
+        ledger = replace(coordinator.ledger, vouches=on)
+        schema = replace(self.schema, coordinator=replace(coordinator, ledger=ledger))
+        return replace(self, schema=schema)
+
     def with_column_images(self, on: bool) -> NodeSettings:
         """Return settings by which columns that follow others are told by images, or not."""
         return replace(self, schema=replace(self.schema, columns_by_images=on))

@@ -80,7 +80,7 @@ def check_age(
 
 def outcome_of_commit(commit: Commit, lsn: int) -> Outcome:
     # All by position: by name it takes half as long again, and there are three of each commit.
-    _, attempt, commit_us, _, _, rows_affected, _, _, _, answer, _ = commit
+    _, attempt, commit_us, _, _, rows_affected, _, _, _, answer, _, _ = commit
     return Outcome(attempt, lsn, rows_affected, commit_us, True, "", "", _NO_DETAIL, False, answer)
 
 

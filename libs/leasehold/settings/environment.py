@@ -18,6 +18,8 @@ from leasehold.settings.setting import (
     MASK,
     PORT,
     PORT_OR_ANY,
+    REDIS_FORMS,
+    SENTINEL_SCHEMES,
     choice,
     describe,
     from_environment,
@@ -206,7 +208,7 @@ class RedisSettings:
 
     url: str = setting(
         "LEASEHOLD_REDIS",
-        "redis://host:port/number, rediss:// for TLS",
+        REDIS_FORMS,
         default="redis://127.0.0.1:16379/0",
         parse=redis_url,
         in_repr=False,
@@ -216,6 +218,15 @@ class RedisSettings:
     )
     ca: Path | None = setting(
         "LEASEHOLD_REDIS_CA", "PEM file of the authority to trust", default=None, parse=Path
+    )
+    sentinel_username: str | None = setting(
+        "LEASEHOLD_REDIS_SENTINEL_USERNAME", "user of the Sentinels, if they have any", default=None
+    )
+    sentinel_password: str | None = setting(
+        "LEASEHOLD_REDIS_SENTINEL_PASSWORD",
+        "password of the Sentinels; that of the servers is LEASEHOLD_REDIS_PASSWORD",
+        default=None,
+        secret=True,
     )
     fast_acks: str = setting(
         "LEASEHOLD_FAST_ACKS",
@@ -257,8 +268,7 @@ class RedisSettings:
         parts = urlsplit(self.url)
         passwords = (self.password, parts.password, *parse_qs(parts.query).get("password", ()))
         open_to_all = not any(passwords)
-        plain = not self.url.startswith("rediss:")
-        return not (kafka.uses_sasl and open_to_all) and not (kafka.uses_tls and plain)
+        return not (kafka.uses_sasl and open_to_all) and not (kafka.uses_tls and not self.uses_tls)
 
     @property
     def where(self) -> str:
@@ -267,14 +277,57 @@ class RedisSettings:
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     def client_options(self) -> dict[str, Any]:
-        """Keyword arguments beside the URL: `Redis.from_url(s.url, **s.client_options())`. Without
-        the client's own name and version: to look those up takes longer than all else of a
-        connection."""
+        """Return keyword arguments of a server's client, beside `server_url`. Without the client's
+        own name and version: to look those up takes longer than all else of a connection."""
         options: dict[str, Any] = {"driver_info": None}
         if self.password is not None:
             options["password"] = self.password
-        if self.url.startswith("rediss:") and self.ca is not None:
+        if self.uses_tls and self.ca is not None:
             options["ssl_ca_certs"] = str(self.ca)
+        return options
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.url.startswith("rediss")
+
+    @property
+    def sentinels(self) -> tuple[tuple[str, int], ...]:
+        """Return the Sentinels' addresses; none where a server is named itself."""
+        parts = urlsplit(self.url)
+        if parts.scheme not in SENTINEL_SCHEMES:
+            return ()
+        each = (at.strip().rpartition(":") for at in parts.netloc.rpartition("@")[2].split(","))
+        return tuple((host.strip("[]"), int(port)) for host, _, port in each)
+
+    @property
+    def sentinel_service(self) -> str:
+        """Return the name under which Sentinels watch the master."""
+        return urlsplit(self.url).path.removeprefix("/").partition("/")[0]
+
+    @property
+    def server_url(self) -> str:
+        """Return the URL of a server as redis-py takes it; where Sentinels say which one that is,
+        its address in it means nothing."""
+        if not self.sentinels:
+            return self.url
+        parts = urlsplit(self.url)
+        login, at, _ = parts.netloc.rpartition("@")
+        number = parts.path.removeprefix("/").partition("/")[2] or "0"
+        scheme = parts.scheme.removesuffix("+sentinel")
+        query = f"?{parts.query}" if parts.query else ""
+        return f"{scheme}://{login}{at}{self.sentinels[0][0]}/{number}{query}"
+
+    def sentinel_options(self) -> dict[str, Any]:
+        """Return keyword arguments of a client of a Sentinel, beside its address."""
+        options: dict[str, Any] = {"driver_info": None}
+        if self.sentinel_username is not None:
+            options["username"] = self.sentinel_username
+        if self.sentinel_password is not None:
+            options["password"] = self.sentinel_password
+        if self.uses_tls:
+            options["ssl"] = True
+            if self.ca is not None:
+                options["ssl_ca_certs"] = str(self.ca)
         return options
 
 

@@ -204,15 +204,28 @@ def own_address(text: str) -> str:
         raise ValueError("an IPv4 address of this machine, such as 127.0.0.1, or 0.0.0.0") from None
 
 
+REDIS_FORMS: Final = (
+    "redis://host:port/number, rediss:// for TLS; by Sentinel:"
+    " redis+sentinel://host:port,host:port/name/number, rediss+sentinel:// for TLS"
+)
+SENTINEL_SCHEMES: Final = ("redis+sentinel", "rediss+sentinel")
+
+
 def redis_url(text: str) -> str:
-    """Check `redis://host:port/number`, or `rediss://…` for TLS."""
+    """Check the address of a Redis, in one of REDIS_FORMS."""
     parts = urlsplit(text)
     try:
-        usable = parts.scheme in ("redis", "rediss") and parts.hostname and parts.port != 0
-    except ValueError:  # the port is not a number
+        if parts.scheme in SENTINEL_SCHEMES:
+            service, _, number = parts.path.removeprefix("/").partition("/")
+            host_and_ports(parts.netloc.rpartition("@")[2])
+            usable = bool(service) and (not number or (number.isascii() and number.isdigit()))
+        else:
+            named = parts.scheme in ("redis", "rediss") and parts.hostname
+            usable = bool(named) and parts.port != 0
+    except ValueError:  # a port is not a number
         usable = False
     if not usable:
-        raise ValueError("redis://host:port/number, or rediss:// for TLS")
+        raise ValueError(REDIS_FORMS)
     return text
 
 

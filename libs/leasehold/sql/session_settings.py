@@ -241,6 +241,7 @@ _TABLE: Final = (
     Setting("leasehold.coherent_timeout", "5s", _duration),
     Setting("leasehold.wait_for_jobs", "on", _switch),
     Setting("leasehold.ddl_in_block", AT_COMMIT, _one_of(AT_COMMIT, REFUSE)),
+    Setting("leasehold.temp_tables_mb", "16", _integer(1, 256)),
     Setting(WAIT_FOR_LSN, "0", _integer(0, 2**63 - 2)),
 )
 SETTINGS: Final[Mapping[str, Setting]] = {setting.name.lower(): setting for setting in _TABLE}

@@ -5,7 +5,7 @@ The ledger knows of each mode of a lock once; what is taken again is counted her
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from leasehold.model.records.requests import LockFence
@@ -33,7 +33,7 @@ class SessionLocks:
         self.process = process
         self._waits, self._may_block = waits, may_block
         self._of_session: dict[Taken, int] = {}
-        self._of_transaction: list[Taken] = []  # in their order, for savepoints
+        self._of_transaction: dict[Taken, None] = {}  # in their order, for savepoints
         self._lost = ""
         self.runs_again = False
         """A transaction runs again: what it has locked it has."""
@@ -67,9 +67,30 @@ class SessionLocks:
         self.check()
         if not ends_with_transaction:
             self._of_session[taken] = self._of_session.get(taken, 0) + 1
-        elif taken not in self._of_transaction:
-            self._of_transaction.append(taken)
+        else:
+            self._of_transaction.setdefault(taken)
         return True
+
+    def claim(self, names: Sequence[LockName], wanted: int, *, exclusive: bool) -> list[LockName]:
+        """Take the first `wanted` of several locks that no other session has, for the transaction,
+        and return those that it has now. One that runs again gets those that it has. Raises what
+        `NodeLocks.claim` raises."""
+        if self.runs_again:
+            return [name for name in names if self._has(Taken(name, exclusive))][:wanted]
+        stopped = self._waits().stopped
+        held = self._node.claim(self, names, wanted, exclusive=exclusive, stopped=stopped)
+        self.check()
+        for name in held:
+            self._of_transaction.setdefault(Taken(name, exclusive))
+        return held
+
+    def give_claimed(self, names: Sequence[LockName], *, exclusive: bool) -> None:
+        """Give back locks that the transaction has claimed just before."""
+        taken = [Taken(name, exclusive) for name in names]
+        taken = [each for each in taken if each in self._of_transaction]
+        for each in taken:
+            del self._of_transaction[each]
+        self._give_unless_held(taken)
 
     def give(self, taken: Taken) -> bool:
         """Give a lock of the session back once, and return whether it had it."""
@@ -79,19 +100,25 @@ class SessionLocks:
         if count > 1:
             self._of_session[taken] = count - 1
         elif count:
-            self._give_unless_held(taken)
+            self._give_unless_held([taken])
         return bool(count)
 
     def give_all(self) -> None:
         """Give back all that the session has, but for what its transaction has."""
         taken, self._of_session = self._of_session, {}
-        for each in taken:
-            self._give_unless_held(each)
+        self._give_unless_held(list(taken))
 
-    def _give_unless_held(self, taken: Taken) -> None:
-        if not self._has(taken):
-            give = self._node.give if self._may_block() else self._node.give_later
-            give(self, taken.name, exclusive=taken.exclusive)
+    def _give_unless_held(self, taken: Sequence[Taken]) -> None:
+        given = [each for each in taken if not self._has(each)]
+        if len(given) > 1 and self._may_block():
+            for exclusive in (True, False):
+                names = [each.name for each in given if each.exclusive is exclusive]
+                if names:
+                    self._node.give_many(self, names, exclusive=exclusive)
+            return
+        give = self._node.give if self._may_block() else self._node.give_later
+        for each in given:
+            give(self, each.name, exclusive=each.exclusive)
 
     # ------------------------------------------------------------ the transaction
 
@@ -109,9 +136,10 @@ class SessionLocks:
 
     def back_to(self, mark: int) -> None:
         """Give back what the transaction has taken since."""
-        taken, self._of_transaction = self._of_transaction[mark:], self._of_transaction[:mark]
+        taken = list(self._of_transaction)[mark:]
         for each in taken:
-            self._give_unless_held(each)
+            del self._of_transaction[each]
+        self._give_unless_held(taken)
 
     def end_transaction(self) -> None:
         if self._of_transaction:

@@ -149,6 +149,7 @@ class BlockCommands:
             self._transactions.transaction().savepoint(),
             state.cursors.mark(),
             state.locks.mark(),
+            state.listening.mark(),
         )
         self._block.savepoint(said.name, mark)
         return Answer("SAVEPOINT")
@@ -158,12 +159,13 @@ class BlockCommands:
         return Answer("RELEASE")
 
     def _roll_back_to(self, said: RollbackTo) -> Answer:
-        savepoint, cursors, locks = self._block.roll_back_to(said.name)
+        savepoint, cursors, locks, listening = self._block.roll_back_to(said.name)
         transaction = self._transactions.transaction()
         transaction.roll_back_to(savepoint)
         self._transactions.forget_made(transaction.made_sequences.values())
         self._state.cursors.back_to(cursors)
         self._state.locks.back_to(locks)
+        self._state.listening.back_to(listening)
         return Answer("ROLLBACK")
 
     def set_modes(self, said: SetModes) -> Answer:

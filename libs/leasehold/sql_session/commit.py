@@ -142,6 +142,7 @@ def commit(
             outcome = sent.result() if sent else node.submit(request, COMMIT_TIMEOUT_S)
             sent = None
             if outcome.lsn:
+                transaction.final = running
                 return outcome
             if outcome.final:
                 raise outcome.make_error()
@@ -149,6 +150,7 @@ def commit(
             if left:
                 node.sessions.count_replay()
                 running = _rerun(transaction, running, fresh, limits, alone)
+                transaction.final = running
                 if not running.has_written:  # there is nothing to be done by now
                     _give_up(node, request)
                     return None
@@ -193,6 +195,7 @@ def _rerun(
     running.sequence_values.take_over(first.sequence_values)
     try:
         if alone is None:
+            running.take_over_notifications(first)
             rerun_steps(first.log.steps, running, limits)
         else:
             alone.rowcount = rerun_step(running, alone, limits, answered=False).rowcount
@@ -248,7 +251,7 @@ def rerun_step(
         with running.prepared(asked.text, asked.types) as (snapshot, plan):
             if step.cursor is not None:
                 return Step(asked, shown=_redeclare(running, snapshot, plan, step, limits))
-            if plan.write is not None and not plan.explain:
+            if plan.runs_whole:
                 written = running.write(plan, snapshot, asked, limits)
                 return Step.wrote(asked, written, plan.tag)
             rows = running.read(plan, snapshot, asked.values, limits)

@@ -8,7 +8,7 @@ whatever foreign keys' actions do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import RowWrite
@@ -35,6 +35,10 @@ STORED_ROWS_MAX: Final = 2
 """A unique index has one row of a key; two where it was broken before it was enforced."""
 
 
+Claims: TypeAlias = dict[tuple[int, int, Key], list[Key]]
+"""Rows that have had a key of a unique index, by table, index and key."""
+
+
 class Claim(NamedTuple):
     """A row that has a key of a unique index since a statement."""
 
@@ -56,14 +60,20 @@ class ConstraintCheck:
     written; one that was taken back since is found out when it is met."""
 
     def __init__(
-        self, pending: PendingChanges, budget: Budget, reads: ReadsSoFar | None = None
+        self,
+        pending: PendingChanges,
+        budget: Budget,
+        reads: ReadsSoFar | None = None,
+        temporary: Claims | None = None,
     ) -> None:
         """Begin. `budget` holds what is remembered; `reads` is told of each row that was found in
-        the way, where what was read is verified."""
+        the way, where what was read is verified; `temporary` has the keys of temporary tables, over
+        the session's transactions."""
         self._pending = pending
         self._reads = reads
         self._budget = budget
-        self._claims: dict[tuple[int, int, Key], list[Key]] = {}
+        self._claims: Claims = {}
+        self._temporary: Claims = {} if temporary is None else temporary
         self._lost: set[int] = set()
         """Ids of tables of which values went that foreign keys may refer to."""
 
@@ -89,12 +99,16 @@ class ConstraintCheck:
 
     def remember(self, descriptor: Descriptor, claims: Sequence[Claim]) -> None:
         """Remember the keys that a statement has written. Raises OutOfMemory."""
+        known = self._claims_of(descriptor)
         for index_id, values, row in claims:
             self._budget.hold(CLAIM_BYTES + size_of(values))
-            rows = self._claims.setdefault((descriptor.table_id, index_id, values), [])
+            rows = known.setdefault((descriptor.table_id, index_id, values), [])
             if row not in rows:
                 rows.append(row)
                 del rows[:-CLAIMANTS_MAX]
+
+    def _claims_of(self, descriptor: Descriptor) -> Claims:
+        return self._temporary if descriptor.temporary else self._claims
 
     # ------------------------------------------------------------ unique keys
 
@@ -140,7 +154,7 @@ class ConstraintCheck:
                 return None
             return image is not None and key_of(index, entry_of(image)) == values
 
-        claims = self._claims.get((table, index.element_id, values), ())
+        claims = self._claims_of(descriptor).get((table, index.element_id, values), ())
         if any(claim != row and has_it(claim) for claim in claims):
             return True
         if descriptor.provisional or table in self._pending.emptied:

@@ -148,7 +148,7 @@ def _of_cursor(query: PreparedStatement, said: DeclareCursor) -> Plan:
     of one."""
     plan = query.plan
     assert plan is not None
-    if plan.write is not None:
+    if plan.write is not None or plan.parts:
         raise FeatureNotSupported(
             "DECLARE CURSOR must not contain data-modifying statements in WITH"
         )

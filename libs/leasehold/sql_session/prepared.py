@@ -77,7 +77,7 @@ class PreparedStatement:
     @property
     def answers_whole(self) -> bool:
         plan = self.plan
-        return plan is None or plan.explain or plan.write is not None
+        return plan is None or plan.explain or plan.runs_whole
 
 
 def columns_of(plan: Plan) -> tuple[Column, ...] | None:

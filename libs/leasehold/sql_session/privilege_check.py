@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.catalog.access import Access, check_privilege
+from leasehold.catalog.descriptor import TEMPORARY_FROM
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.sql.planning.plan import Prepared
 
@@ -29,6 +30,8 @@ class PrivilegeCheck:
         if self._allowed.get(id(plan)) is plan:
             return
         for table_id, name, privilege, columns, of_view in plan.needs:
+            if table_id >= TEMPORARY_FROM:  # the session's own
+                continue
             who = access.owner_of(of_view) if of_view else role_id
             check_privilege(access, who, "table", table_id, columns, privilege, name)
         if len(self._allowed) >= PLANS_KEPT_MAX:

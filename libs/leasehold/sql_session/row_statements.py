@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.sqlite.write import Written
+from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.session import CopySource, Portal
 from leasehold.pgwire.wire_errors import UnknownParameter
 from leasehold.replica.replay_log import Asked, Step
@@ -33,8 +34,7 @@ class RowStatements:
         self, statement: SessionStatement, types: tuple[Type | None, ...]
     ) -> PreparedStatement:
         plan = self._runner.plan(statement.text, types)
-        writes = plan.write is not None and not plan.explain
-        opened = self._open_write if writes else self._open_query
+        opened = self._open_write if plan.runs_whole else self._open_query
         name = (statement.text, types)
         kept = self._kept.get(name)
         if kept is None or kept.plan is not plan or kept.statement is not statement:
@@ -61,7 +61,10 @@ class RowStatements:
         return CommandPortal(work)
 
     def _write(self, prepared: PreparedStatement, asked: Asked) -> Answer:
-        self._runner.transactions.maker.check_may_write()
+        plan = prepared.plan
+        targets = () if plan is None else plan.targets.values()
+        if not targets or not all(table.temporary for table in targets):
+            self._runner.transactions.maker.check_may_write()
         transaction = self._runner.transaction()
         transaction.show_activity(asked.text)
         step, written = self._written(transaction, asked, prepared)
@@ -88,7 +91,7 @@ class RowStatements:
                 plan,
                 lambda: transaction.write(plan, snapshot, asked, running.limits),
             )
-        step = Step.wrote(asked, written, plan.tag)
+        step = Step.wrote(asked, written, plan.tag, returns=plan.columns is not None)
         transaction.log.add(step)
         return step, written
 
@@ -107,6 +110,8 @@ class RowStatements:
             text, offset = statement.text[begin:end], statement.offset + begin
         asked = SessionStatement(text, offset, RowStatement("select"))
         query = runner.run(asked, lambda: self.prepare(asked, ()), Asked(text, (), ()))
+        if query.plan is not None and query.plan.runs_whole:
+            raise FeatureNotSupported("COPY of a query that writes is not supported: run it alone")
         if query.parameters:
             raise UnknownParameter("there is no parameter $1")
         columns = query.columns or ()

@@ -57,7 +57,7 @@ class SchemaStatements:
         work: Callable[[], Answer]
         if meaning.explains:
             work = partial(self._explain, statement)
-        elif not self._runner.state.is_idle:
+        elif not self._runner.state.is_idle or self._is_temporary(meaning):
             asked = _asked(statement, meaning)
             work = partial(self._change_in_block, asked, meaning)
         elif self.several is not None:
@@ -65,6 +65,19 @@ class SchemaStatements:
         else:
             work = partial(self._change, statement, meaning)
         return CommandPortal(lambda: self._runner.run(statement, work, asked))
+
+    def _is_temporary(self, meaning: SchemaStatement) -> bool:
+        """Return whether it is about temporary tables, which are the session's alone."""
+        change = meaning.change
+        return not isinstance(change, Explain) and (
+            self._runner.transactions.temporary.concerns(change)
+        )
+
+    def _check_references(self, meaning: SchemaStatement) -> None:
+        """Check that no shared table comes to refer to a temporary one. Raises
+        InvalidDefinition."""
+        if not isinstance(meaning.change, Explain):
+            self._runner.transactions.temporary.refuse_reference(meaning.change)
 
     def _explain(self, statement: SessionStatement) -> Answer:
         self._running.check_may_block()
@@ -101,8 +114,10 @@ class SchemaStatements:
         self, statement: SessionStatement, meaning: SchemaStatement, changes: Sequence[Said] = ()
     ) -> Answer:
         """Submit a change, and wait for its jobs if the session is set to. `changes`:
-        all that its text holds, where that is more than its own."""
+        all that its text holds, where that is more than its own. Raises ReadOnlyTransaction."""
+        self._runner.transactions.maker.check_may_write()
         self._running.check_may_block()
+        self._check_references(meaning)
         node, stopped = self._node, self._running.stopped
         # ⚠ What stands before it in the same text comes before it: it is a request of its own.
         self._runner.transactions.end_batch()
@@ -131,9 +146,15 @@ class SchemaStatements:
         else:
             self._running.check_may_block()
         transactions = self._runner.transactions
+        temporary = self._is_temporary(meaning)
+        if not temporary:
+            self._check_references(meaning)
         transactions.maker.check_may_write()
         transaction = transactions.lasting_transaction()
-        if transaction.isolation.one_snapshot or not transaction.isolation.own_writes:
+        levels_differ = not temporary and (
+            transaction.isolation.one_snapshot or not transaction.isolation.own_writes
+        )
+        if levels_differ:
             raise FeatureNotSupported(
                 f"{what} inside a transaction block at isolation level"
                 f" {transaction.isolation.spoken} is not supported: use READ COMMITTED{instead}"

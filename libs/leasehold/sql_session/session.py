@@ -6,6 +6,7 @@ What a statement says is read by `sql/session/text.py`; who does it is decided h
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -28,6 +29,7 @@ from leasehold.pgwire.session import (
     WouldBlock,
 )
 from leasehold.pgwire.wire_errors import InFailedTransaction, UnknownPortal
+from leasehold.replica.notifications import Told
 from leasehold.replica.replay_log import Asked
 from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sessions import Activity
@@ -47,7 +49,9 @@ from leasehold.sql.syntax.session_statements import (
     DeclareCursor,
     Discard,
     Fetch,
+    Listen,
     NothingToDo,
+    Notify,
     Reset,
     RowStatement,
     SchemaStatement,
@@ -55,6 +59,7 @@ from leasehold.sql.syntax.session_statements import (
     Set,
     SetModes,
     Show,
+    Unlisten,
 )
 from leasehold.sql_session.block_commands import BlockCommands, modes_of
 from leasehold.sql_session.fetch import CursorStatements
@@ -74,6 +79,8 @@ from leasehold.sql_session.transaction_runner import TransactionRunner
 from leasehold.transaction.block import BlockStatus, TransactionActive
 from leasehold.values.oids import WireType
 
+LOOK_S: Final = 1.0
+"""How often a session that waits for notifications looks whether its node still runs."""
 _FAILED: Final = BlockStatus.FAILED  # a member of an enum costs more than a call
 _STATUS: Final = {
     BlockStatus.IDLE: Status.IDLE,
@@ -123,6 +130,9 @@ class SqlSession:
             Discard: self._discard,
             Deallocate: self._deallocate,
             CloseCursor: self._close_cursor,
+            Listen: self._listen,
+            Unlisten: self._unlisten,
+            Notify: self._notify,
             NothingToDo: self._do_nothing,
         }
         node.sessions.enter(state.process, self)
@@ -288,9 +298,40 @@ class SqlSession:
     def take_reports(self) -> Sequence[Report]:
         return self._settings.take_reports()
 
+    @property
+    def has_notifications(self) -> bool:
+        """Whether something waits that was told to a channel it listens to; for any thread."""
+        return self._state.listening.waits
+
+    def take_notifications(self, bytes_max: int) -> Sequence[Told]:
+        if not self._state.is_idle:
+            return ()
+        return self._state.listening.take(bytes_max)
+
+    def wait_notifications(self, timeout_s: float | None) -> bool:
+        """Return whether something waits to be taken, after that time at the latest, None: once it
+        does. It can be cancelled as a statement can. Raises NotificationsLost, and what has stopped
+        the node."""
+        state, running = self._state, self._running
+        end_s = None if timeout_s is None else time.monotonic() + timeout_s
+        running.begin(0.0, "waiting for notifications")
+        try:
+            while True:
+                left_s = LOOK_S if end_s is None else min(end_s - time.monotonic(), LOOK_S)
+                found = state.listening.wait(max(left_s, 0.0), running.stopped)
+                why = running.why_stopped()
+                if why is not None:
+                    raise why
+                if found or left_s < LOOK_S:
+                    return found
+                state.node.check_running()
+        finally:
+            running.end()
+
     def cancel(self, reason: Exception) -> None:
         self._running.cancel(reason)
         self._state.node.wake_waiters()
+        self._state.node.notifications.wake_waiters()
 
     def close(self) -> None:
         self._state.node.sessions.leave(self._state.process, self)
@@ -300,6 +341,7 @@ class SqlSession:
             self._cursors.close(None)
         finally:
             self._state.locks.close()
+            self._state.listening.close()
 
     def activity(self) -> Activity:
         """Return what it does now."""
@@ -345,6 +387,8 @@ class SqlSession:
     def _discard(self, said: Discard) -> Answer:
         if said.what == "sequences":
             self._state.sequence_values.discard()
+        if said.what == "temp":
+            self._transactions.discard_temporary()
         if said.what != "all":
             return Answer(f"DISCARD {said.what.upper()}")
         if not self._state.is_idle:
@@ -354,8 +398,22 @@ class SqlSession:
         self._settings.reset(Reset(None))
         self._settings.reset(Reset(AUTHORIZATION))
         self._state.sequence_values.discard()
+        self._transactions.discard_temporary()
         self._state.locks.give_all()
+        self._state.listening.unlisten(None)
         return Answer("DISCARD ALL")
+
+    def _listen(self, said: Listen) -> Answer:
+        self._state.listening.listen(said.channel)
+        return Answer("LISTEN")
+
+    def _unlisten(self, said: Unlisten) -> Answer:
+        self._state.listening.unlisten(said.channel)
+        return Answer("UNLISTEN")
+
+    def _notify(self, said: Notify) -> Answer:
+        self._transactions.transaction().notify(said.channel, said.payload)
+        return Answer("NOTIFY")
 
     def _do_nothing(self, said: NothingToDo) -> Answer:
         if said.tag == "VACUUM" and not self._state.is_idle:

@@ -9,16 +9,18 @@ from leasehold.adapters.os.clock import unix_us
 from leasehold.replica.advisory_locks import Waits
 from leasehold.replica.sequences.session_values import SessionSequenceValues
 from leasehold.replica.serving_node import SqlNode
+from leasehold.replica.temporary_tables import TemporaryTables
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.advisory_locks import SessionLocks
 from leasehold.sql_session.cursors import SqlCursors
+from leasehold.sql_session.listening import SessionListening
 from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.running import Running
 from leasehold.sql_session.session_role import SessionRole
 from leasehold.sql_session.session_trace import SessionTrace
 from leasehold.sql_session.settings_commands import MS, SettingCommands
 from leasehold.sql_session.system_views import NodeTelling
-from leasehold.transaction.block import Block, BlockStatus
+from leasehold.transaction.block import Block, BlockStatus, ReadOnlyTransaction
 
 _IDLE = BlockStatus.IDLE  # a member of an enum costs more than a call
 
@@ -54,17 +56,27 @@ class SessionState:
             self._lock_waits,
             lambda: not self.running.non_blocking,
         )
+        self.listening = SessionListening(node.notifications, self.process)
         self.settings = SettingCommands(
             settings,
             role=self.role,
             database=node.database,
             process=self.process,
-            node=NodeTelling(node, self.role, self.cursors.told, self.locks, self._warn),
+            node=NodeTelling(
+                node,
+                self.role,
+                self.cursors.told,
+                self.locks,
+                self._warn,
+                self.listening,
+                lambda: self.check_may_write(),
+            ),
         )
         self.block = Block()
         self.privileges = PrivilegeCheck()
         self.trace = SessionTrace(node.spans, self.process, node.database, node.name)
         self.sequence_values = SessionSequenceValues()
+        self.temporary = TemporaryTables(self.process)
         self.has_several = False
         """The statements of one text run now, which are one transaction."""
         self.plan_of = partial(plans.get, making=self.running.planning)
@@ -77,6 +89,12 @@ class SessionState:
 
     def _warn(self, sqlstate: str, words: str) -> None:
         self.settings.warn(sqlstate, words)
+
+    def check_may_write(self) -> None:
+        """Raise ReadOnlyTransaction where the transaction is read only."""
+        name = "default_transaction_read_only" if self.is_idle else "transaction_read_only"
+        if self.settings.values.on(name):
+            raise ReadOnlyTransaction("cannot write in a read-only transaction")
 
     @property
     def is_idle(self) -> bool:

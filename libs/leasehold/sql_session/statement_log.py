@@ -96,7 +96,7 @@ class StatementLog:
         if len(self.steps) != 1:
             return None
         (step,) = self.steps
-        told_more = step.rows or step.seen or step.sqlstate
+        told_more = step.returns or step.seen or step.sqlstate
         return None if told_more or not step.tag or step.asked is None or step.asked.many else step
 
     def add_query(
@@ -131,11 +131,12 @@ class StatementLog:
     def rest_on(self, plan: Prepared, many: Sequence[Sequence[Any]]) -> None:
         """Keep that what comes of the statement depends on the rows that it reads with each of
         these values: they are to be at COMMIT as it has seen them."""
-        for values in many if plan.reads.places else many[:1]:
-            for read in _keys_read(plan, values):
-                self._at_commit.read(read.table_id, read.prefix if read.whole else None)
-        if plan.write is not None and plan.write.there:
-            self._at_commit.read(plan.write.bound.descriptor.table_id, None)
+        for part in plan.plans:
+            for values in many if part.reads.places else many[:1]:
+                for read in _keys_read(part, values):
+                    self._at_commit.read(read.table_id, read.prefix if read.whole else None)
+            if part.write is not None and part.write.there:
+                self._at_commit.read(part.write.bound.descriptor.table_id, None)
 
     def add_shown(self, plan: Prepared, values: Sequence[Any], own: frozenset[int]) -> None:
         """Keep what a plain query shows of rows that this transaction has written: it is what is

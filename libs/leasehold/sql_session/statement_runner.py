@@ -69,6 +69,7 @@ class StatementRunner:
         self.running.begin(limit_s, statement.text)
         try:
             self.state.locks.check()
+            self.state.listening.check()
             return work()
         except LeaseholdError as error:
             self.state.trace.failed(error.sqlstate)

@@ -6,12 +6,14 @@ lease.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from leasehold.adapters.codec.json_text import json_text, parse_json
+from leasehold.adapters.codec.request_decoding import decode_request
 from leasehold.adapters.os.clock import boottime_ns, new_request_id, unix_us
-from leasehold.admin.dead_letters import readable_request
+from leasehold.admin.dead_letters import OF_FIRST_TRY, readable_request
 from leasehold.admin.rows import CLUSTER_ROWS
 from leasehold.catalog.schema_names import LEASEHOLD
 from leasehold.lease.replies import LockUse
@@ -19,18 +21,20 @@ from leasehold.model.audit import Audited, AuditEvent
 from leasehold.model.errors import (
     FeatureNotSupported,
     LedgerUnavailable,
+    MalformedRequest,
     NoMaster,
 )
 from leasehold.model.ids import format_request_id
 from leasehold.model.records.requests import ChangeRequest, JobControl, LockFence
 from leasehold.pgwire.wire_errors import Canceled
-from leasehold.replica.advisory_locks import LockName, process_of
+from leasehold.replica.advisory_locks import ROWS, LockName, process_of
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.job.control import refuse_unaskable
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.sql_session.advisory_locks import SessionLocks, Taken
 from leasehold.sql_session.catalog_rows import catalog_rows
+from leasehold.sql_session.listening import SessionListening
 from leasehold.sql_session.others import HIDDEN, Others
 from leasehold.sql_session.session_role import SessionRole
 from leasehold.values import jsonb
@@ -49,13 +53,18 @@ class NodeTelling:
         cursors: Callable[[], Iterable[Row]] = tuple,
         locks: SessionLocks | None = None,
         warn: Callable[[str, str], None] = lambda sqlstate, words: None,
+        listening: SessionListening | None = None,
+        check_may_write: Callable[[], None] = lambda: None,
     ) -> None:
         """Tell of a node, and of the `cursors` and `locks` of the session that asks, which is that
-        `role`. `warn` tells its client a code and words."""
+        `role`, and what it listens to. `warn` tells its client a code and words. `check_may_write`
+        raises ReadOnlyTransaction where its transaction may not write."""
         self._node = node
         self._role = role
         self._others = Others(role)
         self._session_locks, self._warn = locks, warn
+        self._listening = listening
+        self._check_may_write = check_may_write
         self._own: Mapping[str, Callable[[], Iterable[Row]]] = {
             "transactions": self._transactions,
             "dead_letter": self._dead_letters,
@@ -178,8 +187,21 @@ class NodeTelling:
                 }
 
     def _advisory(self, use: LockUse) -> Row:
-        """Return an advisory lock as a row. A process's number says something on its own node."""
+        """Return an advisory lock as a row, or a row that was claimed (`objid` is a digest of its
+        key). A process's number says something on its own node."""
         process = process_of(use.owner)
+        if use.space == ROWS:
+            return {
+                "locktype": "tuple",
+                "database": oids.DATABASE,
+                "relation": oids.table_oid(use.high),
+                "objid": use.low,
+                "virtualtransaction": f"{use.agent}/{process}",
+                "pid": process if self._node.advisory_locks.is_own(use) else None,
+                "mode": "ExclusiveLock" if use.exclusive else "RowShareLock",
+                "granted": int(use.granted),
+                "fastpath": 0,
+            }
         return {
             "locktype": "advisory",
             "database": oids.DATABASE,
@@ -242,6 +264,10 @@ class NodeTelling:
             case "set_job":
                 job, name, value = values
                 return self._steer(job, "set", {name: value})
+            case "resubmit_letter":
+                return self._resubmit(values[0])
+            case "submit_request":
+                return self._submit(_parse(values[0]))
         raise AssertionError(action)
 
     def _lock(
@@ -273,6 +299,10 @@ class NodeTelling:
 
     def fence(self) -> LockFence | None:
         return None if self._session_locks is None else self._session_locks.fence()
+
+    def listening(self) -> tuple[Sequence[str], float]:
+        heard = self._listening
+        return ((), 0.0) if heard is None else (heard.channels, heard.usage)
 
     def _signal(self, done: str, process: int, act: Callable[[int], bool]) -> bool:
         """End a session or what it runs, of which the audit log is told before. Raises
@@ -306,13 +336,48 @@ class NodeTelling:
         known = self._node.jobs().get(job)
         if known is not None:
             self._others.check_steers(known.table_id)
+        return self._ask(ChangeRequest(b"", control=asked))
+
+    def _resubmit(self, number: int) -> bool:
+        """Submit a dead letter's request again, in the name of this role; False: it sees no such
+        letter. Raises MalformedRequest for one that was not kept whole, and what the master
+        refuses with."""
+        found = next((one for at, one in self._node.dead_letters() if at == number), None)
+        if found is None or not self._others.reads_letter(found.principal):
+            return False
+        if found.body is None:
+            raise MalformedRequest("its request was not kept; submit another one in its place")
+        return self._submit(readable_request(found))
+
+    def _submit(self, fields: Any) -> bool:
+        """Submit a request of rows, or of SQL, by its fields. Raises MalformedRequest,
+        ReadOnlyTransaction."""
+        self._check_may_write()
+        if not isinstance(fields, dict):
+            raise MalformedRequest("a request is an object with fields")
+        # An old id has its answer for ever (L5): a new try is a new request.
+        sent = {name: value for name, value in fields.items() if name not in OF_FIRST_TRY}
+        sent["id"] = format_request_id(new_request_id())
+        request = decode_request("", json_text(sent).encode())
+        if not request.operations and request.sql is None:
+            raise MalformedRequest("a request for rows, or with SQL, is what is submitted here")
+        return self._ask(request)
+
+    def _ask(self, request: ChangeRequest) -> bool:
+        """Submit a request in the name of this role, and return True once it is done. Raises what
+        the master refuses with."""
         principal, as_role = self._role.asks_as
-        request = ChangeRequest(
-            new_request_id(), control=asked, principal=principal, as_role=as_role
-        )
-        outcome = self._node.submit(request, ANSWER_TIMEOUT_S)
+        sent = request._replace(id=new_request_id(), principal=principal, as_role=as_role)
+        outcome = self._node.submit(sent, ANSWER_TIMEOUT_S)
         if outcome.lsn:
             return True
         if not outcome.final:
             raise NoMaster("nobody decided it; ask again")
         raise outcome.make_error()
+
+
+def _parse(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise MalformedRequest(f"it is no JSON: {error}") from None

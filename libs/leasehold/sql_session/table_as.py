@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leasehold.catalog.definitions import quoted
+from leasehold.catalog.schema_names import PG_TEMP, PUBLIC
 from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid
 from leasehold.pgwire.session import Notice, Portal
 from leasehold.pgwire.wire_errors import UnknownParameter
@@ -40,20 +41,26 @@ class TablesAs:
         runner = self._runner
         asked = Asked(statement.text, (), ())
         query = SessionStatement(said.query, statement.offset + said.begin, RowStatement("select"))
-        plan = runner.run(query, lambda: self._plan(query), asked)
+        plan = runner.run(query, lambda: self._plan(query, temporary=said.temporary), asked)
         return runner.run(statement, lambda: self._make_table(said, plan), asked)
 
-    def _plan(self, query: SessionStatement) -> Plan:
+    def _plan(self, query: SessionStatement, *, temporary: bool) -> Plan:
         runner = self._runner
         runner.running.check_may_block()
         runner.transactions.maker.check_may_write()
         transaction = runner.transactions.lasting_transaction()
-        if transaction.isolation.one_snapshot or not transaction.isolation.own_writes:
+        isolation = transaction.isolation
+        if not temporary and (isolation.one_snapshot or not isolation.own_writes):
             raise FeatureNotSupported(
                 "CREATE TABLE … AS at isolation level"
-                f" {transaction.isolation.spoken} is not supported: use READ COMMITTED"
+                f" {isolation.spoken} is not supported: use READ COMMITTED"
             )
         plan = transaction.plan(query.text, ())
+        if plan.parts:
+            raise FeatureNotSupported(
+                "CREATE TABLE … AS must not contain data-modifying statements in WITH: INSERT into"
+                " the table by a statement of its own"
+            )
         if plan.parameters:
             raise UnknownParameter("there is no parameter $1")
         return plan
@@ -69,7 +76,8 @@ class TablesAs:
         transaction.log.add(Step(Asked(made, (), (), changes=True)))
         if not said.with_rows:
             return Answer(TAG)
-        asked = Asked(f"INSERT INTO public.{quoted(said.name)} {said.query}", (), ())
+        schema = PG_TEMP if said.temporary else PUBLIC
+        asked = Asked(f"INSERT INTO {schema}.{quoted(said.name)} {said.query}", (), ())
         step, _ = self._rows.write(transaction, asked)
         return Answer(f"SELECT {step.rowcount}")
 
@@ -84,4 +92,6 @@ def _table_text(said: CreateTableAs, plan: Plan) -> str:
         f"{quoted(name)} {column.kind}" for name, column in zip(names, columns, strict=True)
     )
     exists = "IF NOT EXISTS " if said.if_not_exists else ""
-    return f"CREATE TABLE {exists}{quoted(said.name)} ({listed})"
+    temporary = "TEMPORARY " if said.temporary else ""
+    on_commit = f" ON COMMIT {said.on_commit}" if said.on_commit else ""
+    return f"CREATE {temporary}TABLE {exists}{quoted(said.name)} ({listed}){on_commit}"

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.sqlite.query import Limits, Rows
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
-from leasehold.adapters.sqlite.write import Writing, Written, own_rows
+from leasehold.adapters.sqlite.statement_run import StatementRun
+from leasehold.adapters.sqlite.write import RowWrite, Written, own_rows
 from leasehold.catalog.access import Access, check_owner, check_privilege
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
@@ -33,12 +34,14 @@ from leasehold.model.records.events import Image
 from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.pending_changes import OPERATIONS_MAX, Mark
+from leasehold.replica.pending_notifications import checked_notification
 from leasehold.replica.reads import Reads
 from leasehold.replica.replay_log import Asked, Step, Types
 from leasehold.replica.sequences.node_blocks import last_value
 from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from leasehold.replica.sql_execute import apply, find_rows, gather_places, tables_read
 from leasehold.replica.sql_reads import Preparing, Seen, gather_sought, planned
+from leasehold.replica.temporary_tables import TemporarySchema, TemporaryTables
 from leasehold.replica.write_set import WriteSet
 from leasehold.schema_change.plan.answers import Told
 from leasehold.schema_change.plan.truncate import (
@@ -47,14 +50,18 @@ from leasehold.schema_change.plan.truncate import (
     truncate_notice,
     with_referring,
 )
+from leasehold.sql.binding.select_for_verify import ShownRow
+from leasehold.sql.ddl.schema_statements import may_be_temporary, parse_statements
 from leasehold.sql.functions.system.sequence import DRAWS
 from leasehold.sql.functions.system.session import AsksAs, caller_of, drawing, reseed
-from leasehold.sql.planning.plan import Prepared
+from leasehold.sql.planning.plan import Prepared, RowClaim
+from leasehold.sql.syntax.enum_names import EnumNames
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.sql_session.constraint_check import Claim, ConstraintCheck
 from leasehold.sql_session.deferred_check import DeferredCheck, check_deferrable
 from leasehold.sql_session.privilege_check import PrivilegeCheck
+from leasehold.sql_session.row_claims import RowClaims
 from leasehold.sql_session.statement_log import StatementLog
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned_version import check_pinned
@@ -95,15 +102,27 @@ class ReplayableTransaction:
         sequence_values: DrawnSequenceValues,
         check_may_block: Callable[[], None] = lambda: None,
         privileges: PrivilegeCheck | None = None,
+        claims: RowClaims,
+        temporary: TemporaryTables | None = None,
+        temporary_bytes_max: int = 0,
+        notifier: tuple[str, int] = ("", 0),
     ) -> None:
         """Begin. `sequence_values` is what it draws from sequences; `check_may_block` is called
         before it waits for some, and may raise WouldBlock; `privileges` checks those of the role
-        that each statement is run as, a new one if None."""
+        that each statement is run as, a new one if None; `claims` claims rows for it.
+        `temporary` are the session's temporary tables, whose rows come to `temporary_bytes_max` at
+        most. `notifier`: its node and session, as those see them who are told something."""
         self.isolation = isolation
         self._plan_of = plan_of
         self._block = block
         self._reads = reads
-        self._writes = WriteSet(reads, isolation, sequence_values, reads.budget)
+        temporary = temporary or TemporaryTables(0)
+        self._writes = WriteSet(
+            reads, isolation, sequence_values, reads.budget, notifier, temporary
+        )
+        self._temporary_bytes_max = temporary_bytes_max
+        self.final: ReplayableTransaction = self
+        """The run of it that was committed."""
         self._pending = self._writes.pending
         self.log = StatementLog(isolation, context, self._pending, reads.budget)
         self.sequence_values = sequence_values
@@ -111,9 +130,11 @@ class ReplayableTransaction:
             self._pending,
             reads.budget,
             self._writes.seen.reads if isolation.verifies_reads else None,
+            temporary.claims,
         )
         self._check_may_block = check_may_block
         self._privileges = privileges or PrivilegeCheck()
+        self._claims = claims
         self._asks_as: AsksAs | None = None
         """As whom all that it writes is written, once it has written."""
         self._wait_coherent = wait_coherent
@@ -257,6 +278,7 @@ class ReplayableTransaction:
         """Return the transaction's moment as the statement that begins sees it; in a replay it
         draws what it has drawn before (T2)."""
         self.log.position += 1
+        self._pending.notifications.begin_statement(self.log.position)
         context = self.context
         if plan.draws:
             context = reseed(context, context.seed + self.log.position.to_bytes(_PLACE_BYTES))
@@ -270,7 +292,25 @@ class ReplayableTransaction:
             lambda: self._tables(snapshot),
             lambda sequence: last_value(snapshot, sequence),
             self.access(snapshot),
+            self._tell,
         )
+
+    def notify(self, channel: str, payload: str) -> None:
+        """Run NOTIFY: what is told is committed with the rows. Raises InvalidArgument,
+        RequestTooLarge, OutOfMemory."""
+        self.log.position += 1
+        self._tell(channel, payload)
+
+    def _tell(self, channel: str, payload: str) -> None:
+        """Tell something, of the statement that runs."""
+        notification = checked_notification(channel, payload)
+        self._writes_as_role()
+        self._pending.notifications.add(self.log.position, notification)
+
+    def take_over_notifications(self, other: ReplayableTransaction) -> None:
+        """Begin with what was told in another run of this transaction, whose statements that wrote
+        run again, and tell anew."""
+        self._pending.notifications.take_over(other._pending.notifications)
 
     def _drawing(self, work: Callable[[], T]) -> T:
         """Run a statement that draws from sequences, again where it had to wait for numbers."""
@@ -291,7 +331,8 @@ class ReplayableTransaction:
         schema = self._pending.schema
         gone = {table.table_id for table in schema.dropped.values()}
         there = (t for t in snapshot.tables() if t.table_id not in gone)
-        return [*map(schema.without_drops, there), *schema.made.values()]
+        temporary = self._pending.temporary.made.values()
+        return [*map(schema.without_drops, there), *schema.made.values(), *temporary]
 
     def _check(self, plan: Prepared, snapshot: Seen) -> None:
         role_id = caller_of(self.context).role_id
@@ -320,8 +361,9 @@ class ReplayableTransaction:
         return self._pending.images(tables_read(plan) & own) if own else {}
 
     def _own_tables(self) -> frozenset[int]:
-        shows = self.has_written and self.isolation.own_writes
-        return self._pending.tables if shows else _NONE
+        if self.has_written and self.isolation.own_writes:
+            return self._pending.tables
+        return self._pending.temporary_ids if self._pending.temporary.script else _NONE
 
     # ------------------------------------------------------------ writing
 
@@ -337,65 +379,134 @@ class ReplayableTransaction:
             )
 
     def write(self, plan: Prepared, snapshot: Seen, asked: Asked, limits: Limits) -> Written:
-        """Run a statement that writes; what it writes is in the write set then. Raises
-        RequestTooLarge (54000), StaleVersion, what the statement raises."""
-        assert plan.write is not None
+        """Run a statement that writes, or of which a part does; what it writes is in the write set
+        then. Raises RequestTooLarge (54000), StaleVersion, what the statement raises."""
         self._check(plan, snapshot)
-        self._writes_as_role()
-        descriptor = plan.write.bound.descriptor
+        targets = plan.targets
+        if not all(table.temporary for table in targets.values()):
+            self._writes_as_role()
         self._wait()
-        with self._reads.within(snapshot):
-            pinned = self._reads.pin(descriptor.name)
-        if pinned.version != descriptor.version:
-            raise StaleVersion(
-                f"table {descriptor.name!r} was changed since this transaction has begun; run it"
-                " again",
-                table=descriptor.name,
-            )
-        computed, many = plan.write.computed, asked.many
-        given = asked.values
+        self._pin_targets(targets, snapshot)
+        computed = None if plan.write is None else plan.write.computed
+        if any(table.temporary for table in targets.values()):
+            computed = None
         if computed is None:
-            self.log.rest_on(plan, many or (given,))
-        context = self._next_context(plan, snapshot)
-        connection, lsn, keys = snapshot.connection, self._lsn or 0, self._writes.hidden_keys
-        with own_rows(connection, self._own_of(plan), self._pending.emptied):
-
-            def found() -> Written:
-                writing = Writing(connection, plan, given, context, limits, keys, lsn)
-                return writing.run_each(many) if many else writing.run()
-
-            written = self._drawing(found) if plan.counts else found()
-            if self.isolation.verifies_reads:
-                for values in many or (given,):
-                    gather_places(self._writes, snapshot, plan, values, context, limits)
-                gather_sought(self._writes.seen.reads, descriptor, written.sought)
-        if len(self._pending.operations) + len(written.writes) > OPERATIONS_MAX:
+            self.log.rest_on(plan, asked.many or (asked.values,))
+        written = self._find_written(plan, snapshot, asked, limits)
+        groups = _by_table(plan, written)
+        count = sum(map(len, groups.values()))
+        if len(self._pending.operations) + count > OPERATIONS_MAX:
             raise RequestTooLarge(
                 f"a transaction writes at most {OPERATIONS_MAX} rows: COMMIT more often"
             )
-        claims = self._check_constraints(descriptor, written, snapshot)
-        mark = self._pending.mark() if len(written.writes) > 1 else None
+        claims = {
+            table_id: self._check_constraints(targets[table_id], writes, snapshot)
+            for table_id, writes in groups.items()
+        }
+        mark = self._pending.mark() if count > 1 else None
         try:
             with self._reads.within(snapshot):
-                apply(self._writes, descriptor, written.writes)
+                for each, part in zip(plan.plans, written.parts, strict=True):
+                    if each.write is not None:
+                        apply(self._writes, each.write.bound.descriptor, part.writes)
+            self._check_temporary_bytes()
         except BaseException:
             if mark is not None:
                 self._pending.back_to(mark)
             raise
-        self._constraints.remember(descriptor, claims)
+        for table_id, claimed in claims.items():
+            self._constraints.remember(targets[table_id], claimed)
         if computed is not None and written.writes:
+            assert plan.write is not None
+            descriptor = plan.write.bound.descriptor
             self.log.compute_at_commit(descriptor, written, computed.values(asked.values))
         return written
 
+    def _check_temporary_bytes(self) -> None:
+        """Raise RequestTooLarge where temporary tables have become too large."""
+        held, bytes_max = self._pending.temporary_bytes, self._temporary_bytes_max
+        if bytes_max and held > bytes_max:
+            raise RequestTooLarge(
+                f"the session's temporary tables come to {held} bytes, more than {bytes_max}",
+                hint="SET leasehold.temp_tables_mb, up to 256; or DELETE rows that are done with.",
+            )
+
+    def _pin_targets(self, targets: Mapping[int, Descriptor], snapshot: Seen) -> None:
+        """Pin the tables that a statement writes. Raises StaleVersion."""
+        for descriptor in targets.values():
+            with self._reads.within(snapshot):
+                pinned = self._reads.pin(self._reads.name_of(descriptor))
+            if pinned.version != descriptor.version:
+                raise StaleVersion(
+                    f"table {descriptor.name!r} was changed since this transaction has begun; run"
+                    " it again",
+                    table=descriptor.name,
+                )
+
+    def _find_written(
+        self, plan: Prepared, snapshot: Seen, asked: Asked, limits: Limits
+    ) -> Written:
+        """Return what a statement would write. What it reads is in the read set then, where the
+        level verifies that."""
+        context = self._next_context(plan, snapshot)
+        verifies = self.isolation.verifies_reads
+
+        def look(part: Prepared, values: Sequence[Any], context: CommitContext) -> None:
+            if verifies:
+                gather_places(self._writes, snapshot, part, values, context, limits)
+
+        run = StatementRun(
+            snapshot.connection,
+            plan,
+            asked.values,
+            context,
+            limits,
+            self._writes.hidden_keys,
+            self._lsn or 0,
+            self._writes.seen.visit,
+            look,
+            self._claim,
+        )
+        with own_rows(snapshot.connection, self._own_of(plan), self._pending.emptied):
+
+            def found() -> Written:
+                return run.run(asked.many)
+
+            written = self._drawing(found) if plan.counts else found()
+        for each, part in zip(plan.plans, written.parts, strict=True) if verifies else ():
+            if each.write is not None:
+                target = each.write.bound.descriptor
+                gather_sought(self._writes.seen.reads, target, part.sought)
+        return written
+
+    def _claim(
+        self, claim: RowClaim, rows: Sequence[Sequence[ShownRow]], wanted: int
+    ) -> Sequence[bool]:
+        """Claim rows that a statement has found."""
+        return self._claims.claim(claim, rows, wanted, self._is_newest)
+
+    def _is_newest(self, rows: Sequence[ShownRow]) -> bool:
+        """Return whether rows are committed as they were shown, now that they are claimed."""
+        with self._coherently(self._reads.snapshot) as snapshot:
+            assert isinstance(snapshot, Seen), "on a store of this process"
+            for shown in rows:
+                if not shown.genids:
+                    continue
+                row = snapshot.now.get(shown.table, shown.key)
+                if row is None or any(row.genids.get(g) != v for g, v in shown.genids.items()):
+                    return False
+        return True
+
     def _check_constraints(
-        self, descriptor: Descriptor, written: Written, snapshot: Seen
+        self, descriptor: Descriptor, writes: Sequence[RowWrite], snapshot: Seen
     ) -> Sequence[Claim]:
         """Check what others than this statement alone have to be told before COMMIT (T3): in a
         block, and behind another statement. At a level of one moment, too, by what is newest; not
         where own writes are not seen, which is Comdb2's way, to the end."""
-        if not (self._block or self.has_written) or not self.isolation.own_writes:
+        told_later = not (self._block or self.has_written) or not self.isolation.own_writes
+        if told_later and not descriptor.temporary:
             return ()
-        return self._constraints.check(descriptor, written.writes, snapshot.now)
+        return self._constraints.check(descriptor, writes, snapshot.now)
 
     def check_may_run(self, text: str, types: Types) -> None:
         """Check that a statement may run, of which the rows come later. Raises
@@ -426,7 +537,8 @@ class ReplayableTransaction:
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
             access = self.access(snapshot)
-            known = [*snapshot.tables(), *self._pending.schema.made.values()]
+            own = (*self._pending.schema.made.values(), *self._pending.temporary.made.values())
+            known = [*snapshot.tables(), *own]
         for table in tables:
             refuse_sequence(table)
         notices = []
@@ -435,18 +547,21 @@ class ReplayableTransaction:
             notices = [truncate_notice(table) for table in along]
             names = [table.name for table in along]
             tables += self._coherently(lambda: [self._reads.pin(name) for name in names])
-        refuse_referred(tables, known)
+        refuse_referred([table for table in tables if not table.temporary], known)
         role_id = caller_of(self.context).role_id
         for table in tables:
+            if table.temporary:
+                continue
             number, name = table.table_id, table.name
             check_privilege(access, role_id, "table", number, (), Privilege.TRUNCATE, name)
         self._pending.empty(tables)
         self.log.position += 1
-        own = {s for table in tables for s in list_own_sequences(table) if asked.restarts}
+        owned = {s for table in tables for s in list_own_sequences(table) if asked.restarts}
         # One that has gone by itself is its column's still.
-        restarted = [table for table in known if table.table_id in own and table.names]
+        restarted = [table for table in known if table.table_id in owned and table.names]
         for sequence in restarted:
-            check_owner(access, role_id, sequence.table_id, sequence.name)
+            if not sequence.temporary:
+                check_owner(access, role_id, sequence.table_id, sequence.name)
         self._pending.restart(restarted)
         if asked.restarts and not restarted:
             notices.append(NOTHING_TO_RESTART)
@@ -473,6 +588,10 @@ class ReplayableTransaction:
         """Run a schema change, which is committed with the rows; return what is told.
         `of_new_alone`: of tables that were there it changes nothing. Raises what
         `BlockSchema.with_change` and `PendingChanges.change` raise."""
+        if self._pending.temporary.script is not None or may_be_temporary(text):
+            told = self._change_temporary(text)
+            if told is not None:
+                return told
         self._writes_as_role()
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
@@ -493,6 +612,78 @@ class ReplayableTransaction:
             self._check_empty(lacking)
         self._pending.change(schema)
         return notices
+
+    def _change_temporary(self, text: str) -> list[Told] | None:
+        """Run a change of temporary tables, and return what is told; None: it is of others. Raises
+        what `TemporarySchema.with_changes` raises, and what rows that are there break."""
+        with self._coherently(self._reads.snapshot) as snapshot:
+            assert isinstance(snapshot, Seen), "on a store of this process"
+            access, now = self.access(snapshot), snapshot.now
+            enums = EnumNames(access.enums_by_name.get, lambda _: 0)
+            said = parse_statements(text, (zone_at(self.context).key,), enums)
+            schema = self._pending.temporary
+            concerned = [schema.concerns(each.statement) for each in said]
+            if not any(concerned):
+                return None
+            if not all(concerned):
+                raise FeatureNotSupported(
+                    "one statement on temporary tables and on others is not supported: say two"
+                )
+            schema, told = schema.with_changes(said, access, self.context)
+            before = {table.table_id: table for table in self._pending.temporary.made.values()}
+            mark = self._pending.mark()
+            self._pending.change_temporary(schema)
+            try:
+                for table in schema.made.values():
+                    if table is not before.get(table.table_id):
+                        self._check_temporary(table, now)
+            except BaseException:
+                self._pending.back_to(mark)
+                raise
+        return told
+
+    def _check_temporary(self, table: Descriptor, now: SqliteSnapshot) -> None:
+        """Check the rows of a temporary table that was changed against what it demands now. Raises
+        NotNullViolation, CheckViolation, DuplicateKey."""
+        images = self._pending.images((table.table_id,))[table.table_id][1]
+        writes = [
+            RowWrite(key, {}, image, None, frozenset())  # no INSERT, of which the key is told first
+            for key, image in images.items()
+            if image is not None
+        ]
+        for column in table.by_name.values():
+            demanded = column.refuses_null or column.element_id in table.primary_key
+            if demanded and any(w.after.get(column.element_id) is None for w in writes if w.after):
+                raise NotNullViolation(
+                    f'column "{column.name}" of relation "{table.name}" contains null values',
+                    table=table.name,
+                    column=column.name,
+                )
+        if writes:
+            self._constraints.remember(table, self._constraints.check(table, writes, now))
+
+    @property
+    def temporary(self) -> TemporarySchema:
+        """The session's temporary tables, as it has them now."""
+        return self._pending.temporary
+
+    def drop_temporary(self) -> str:
+        """Drop all temporary tables, and return the statement that does so, "" for none."""
+        made = self._pending.temporary.made.values()
+        names = [quoted(table.name) for table in made if table.sequence is None]
+        if not names:
+            return ""
+        text = f"DROP TABLE {', '.join(names)} CASCADE"
+        self._change_temporary(text)
+        return text
+
+    def keep_temporary(self, temporary: TemporaryTables) -> None:
+        """Let the session have its temporary tables as this transaction leaves them."""
+        pending = self._pending
+        starts = self.sequence_values.next_of(pending.temporary.local_sequences)
+        if pending.temporary_changed or starts:
+            held = pending.temporary_bytes
+            temporary.keep(pending.temporary, pending.rows, held, starts, self.context)
 
     def _check_filled(self, table_id: int, element_id: int) -> None:
         """Check that each row, as this transaction sees it now, has a column that it sets NOT
@@ -591,6 +782,17 @@ class ReplayableTransaction:
 
     def close(self) -> None:
         self._reads.close()
+
+
+def _by_table(plan: Prepared, written: Written) -> dict[int, Sequence[RowWrite]]:
+    """Return what a statement writes to each table, in the order of its parts."""
+    found: dict[int, Sequence[RowWrite]] = {}
+    for each, part in zip(plan.plans, written.parts, strict=True):
+        if each.write is not None:
+            table_id = each.write.bound.descriptor.table_id
+            before = found.get(table_id)
+            found[table_id] = part.writes if before is None else [*before, *part.writes]
+    return found
 
 
 def plan_types(types: Sequence[WireType | None]) -> Types:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from leasehold.adapters.os.clock import fresh_seed, unix_us
+from leasehold.adapters.sqlite.statement_memory import MIB
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import NotCoherent
 from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from leasehold.sql.functions.system.session import CallerContext
+from leasehold.sql_session.row_claims import RowClaims
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import MS
 from leasehold.sql_session.transaction import ReplayableTransaction
-from leasehold.transaction.block import ReadOnlyTransaction
 from leasehold.transaction.isolation import Isolation, Sees, chosen
 from leasehold.values.dates import AsOf
 
@@ -69,6 +70,10 @@ class TransactionMaker:
             ),
             check_may_block=running.check_may_block,
             privileges=state.privileges,
+            notifier=(node.name, state.process),
+            claims=RowClaims(state.locks),
+            temporary=state.temporary,
+            temporary_bytes_max=int(state.settings.values["leasehold.temp_tables_mb"]) * MIB,
         )
 
     @property
@@ -109,7 +114,4 @@ class TransactionMaker:
 
     def check_may_write(self) -> None:
         """Raise ReadOnlyTransaction where the transaction is read only."""
-        idle = self._state.is_idle
-        name = "default_transaction_read_only" if idle else "transaction_read_only"
-        if self._state.settings.values.on(name):
-            raise ReadOnlyTransaction("cannot write in a read-only transaction")
+        self._state.check_may_write()

@@ -6,11 +6,12 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from leasehold.adapters.sqlite.write import Found
-from leasehold.catalog.descriptor import PROVISIONAL_FROM
+from leasehold.catalog.descriptor import PROVISIONAL_FROM, TEMPORARY_FROM
 from leasehold.model.errors import LeaseholdError, UnknownTable
 from leasehold.model.records.requests import Outcome
 from leasehold.pgwire.session import Recounted, WouldBlock
 from leasehold.replica.replay_log import Asked, Step
+from leasehold.replica.temporary_tables import TemporarySchema
 from leasehold.sql.planning.plan import Write
 from leasehold.sql_session.commit import Sent, Strategy, commit, first_request, send
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
@@ -57,6 +58,7 @@ class TransactionRunner:
         newest: behind it in its text a BEGIN may come, to whose block it belongs."""
         state = self._state
         alone = self._current is None and state.is_idle and not state.has_several
+        alone = alone and state.temporary.is_empty
         return alone and state.settings.reads_newest
 
     @property
@@ -103,7 +105,8 @@ class TransactionRunner:
         if lsn is None:
             lsn = maker.choose_lsn(isolation, as_of)
         self._state.settings.begin()
-        made = maker.make(isolation, maker.new_context(), lsn, block=in_block)
+        lasts = in_block or not self._state.temporary.is_empty
+        made = maker.make(isolation, maker.new_context(), lsn, block=lasts)
         self._current = made
         block.used = in_block
         return made
@@ -115,6 +118,24 @@ class TransactionRunner:
         transaction = self.transaction()
         self.make_lasting(transaction)
         return transaction
+
+    @property
+    def temporary(self) -> TemporarySchema:
+        """The session's temporary tables, as its next statement sees them."""
+        current = self._current
+        if isinstance(current, ReplayableTransaction):
+            return current.temporary
+        return self._state.temporary.schema
+
+    def discard_temporary(self) -> None:
+        """Drop the session's temporary tables; within a block, unless that is rolled back."""
+        if self._state.is_idle and self._current is None:
+            self._state.temporary.drop_all()
+            return
+        transaction = self.lasting_transaction()
+        text = transaction.drop_temporary()
+        if text:
+            transaction.log.add(Step(Asked(text, (), (), changes=True)))
 
     def make_lasting(self, transaction: ReplayableTransaction) -> None:
         """Let a transaction hold leases on its versions, unless it does already."""
@@ -134,7 +155,8 @@ class TransactionRunner:
     def end_batch(self) -> WouldBlock | None:
         """Commit, outside a block. Returns what has to be waited for first; else it has ended."""
         state = self._state
-        if state.is_idle and (self._current is not None or state.settings.have_begun):
+        has_begun = self._current is not None or state.settings.have_begun
+        if state.is_idle and (has_begun or state.listening.is_asked):
             self.check_cursors()
             waits = self.send()
             if waits is not None:
@@ -163,6 +185,7 @@ class TransactionRunner:
             return WouldBlock()
         if current is None or not current.has_written:
             return None
+        self._state.listening.prepare()
         if self._sent is None:
             replays_max = self._replays_max
             if not replays_max:
@@ -187,7 +210,9 @@ class TransactionRunner:
         try:
             # An update that was not made replayable is committed by now.
             if committed and isinstance(current, ReplayableTransaction):
+                state.listening.prepare()
                 outcome = self._commit(current)
+                current.final.keep_temporary(state.temporary)
         except BaseException:
             committed = False
             raise
@@ -199,6 +224,7 @@ class TransactionRunner:
             if current is not None:
                 current.close()
             state.locks.end_transaction()
+            state.listening.end_transaction(committed=committed)
             if outcome is not None and isinstance(current, ReplayableTransaction):
                 self._keep_current_values(current)
             self.forget_made()
@@ -258,5 +284,5 @@ class TransactionRunner:
         """Forget sequences that this transaction alone had, but for those `kept`: their ids are
         given to others again."""
         self._state.sequence_values.forget(
-            lambda number: number >= PROVISIONAL_FROM and number not in kept
+            lambda number: PROVISIONAL_FROM <= number < TEMPORARY_FROM and number not in kept
         )

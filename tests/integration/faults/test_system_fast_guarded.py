@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 from infra.deployment import service_named
 from infra.local_cluster import LocalCluster
@@ -26,6 +25,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.redis import acks as redis_acks
 from leasehold.adapters.redis import log, requests
+from leasehold.adapters.redis.client import make_client
 from leasehold.adapters.redis.pubsub import Channels
 from leasehold.model.records.acks import Ack
 from leasehold.model.topics import Topics
@@ -83,7 +83,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         made.start_servers()
         made.create_topics()
         reached["port"] = str(listen_by_tls(made.redis_url, certificate, key))
-        with redis.Redis.from_url(made.redis_url) as client:
+        with make_client(made.redis_settings) as client:
             user(client, "master", *RIGHTS)
             user(client, "node", *RIGHTS)
             user(client, "poor")
@@ -103,7 +103,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 @pytest.fixture(scope="module")
 def admin(cluster: LocalCluster) -> Iterator[Any]:
-    with redis.Redis.from_url(cluster.redis_url) as client:
+    with make_client(cluster.redis_settings) as client:
         yield client
 
 

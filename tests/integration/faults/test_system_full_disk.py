@@ -19,6 +19,7 @@ from infra.local_cluster import ROOT, LocalCluster
 from leasehold import ChangeProducer, Replica
 from leasehold.admin.watch import ClusterWatch
 from leasehold.settings.client import ClientSettings
+from tests.support.cluster.servers_suite import not_with_brokers
 from tests.support.cluster.system_cluster import (
     assert_consistent,
     command,
@@ -158,6 +159,7 @@ def test_c2_an_embedded_replica_without_room_refuses_to_read_and_says_why(
     load.more(50)
 
 
+@not_with_brokers("the others go on")
 def test_t5_a_broker_without_room_ends_and_everything_goes_on_with_it(
     cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer, load: Load
 ) -> None:

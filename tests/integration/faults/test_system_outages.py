@@ -170,8 +170,9 @@ def test_d6_redis_back_without_its_data(
     before = watch.view.ledger
     assert before is not None
     cluster.kill("redis")
-    for path in (cluster.data / "redis").iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for name in cluster.redis.names:
+        for path in (cluster.data / name).iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     cluster.start("redis")
     job = begin(producer, "ALTER TABLE t ADD COLUMN b text")
     load.more(50)

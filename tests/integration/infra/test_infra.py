@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
@@ -23,6 +22,7 @@ from infra.process_table import is_running, wait_until_ended
 from infra.processes import Processes, ProcessFailure
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.topic_creation import ensure_topics
+from leasehold.adapters.redis.client import make_client
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings, RedisSettings
 
@@ -59,20 +59,18 @@ def test_a_broker_is_warmed_up_and_keeps_nothing_of_it(
     servers: LocalCluster, kafka: KafkaSettings, topics: Topics, rounds: int, longest_s: float
 ) -> None:
     """Goal: it ends when the compiler rests (this broker has none that doesn't), or in time."""
-    broker = servers.processes.find("kafka")
-    assert broker is not None
-    sent = warm_up(kafka, broker.identity.pid, longest_s, rounds)
+    pids = [servers.brokers.pid(name) for name in servers.brokers.names]
+    sent = warm_up(kafka, pids, longest_s, rounds)
     assert sent == 2 * ROUND or (rounds > 2 and sent < rounds * ROUND)
     admin = TopicAdmin(kafka, "test")
     give_up = time.monotonic() + DEADLINE_S
-    while TOPIC.name in (names := admin.list_names(topics.log.name)):
+    while TOPIC in (names := admin.list_names(topics.log.name)):
         assert time.monotonic() < give_up, "it is deleted a moment later"
     assert topics.log.name in names
 
 
 def test_redis_answers_and_never_evicts(redis_settings: RedisSettings) -> None:
-    options = redis_settings.client_options()
-    with redis.Redis.from_url(redis_settings.url, **options) as client:
+    with make_client(redis_settings) as client:
         assert client.ping()
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
         assert client.config_get("appendonly") == {"appendonly": "yes"}

@@ -16,6 +16,9 @@ import pytest
 from infra.local_cluster import ROOT
 from infra.process_table import Identity, is_running, wait_until_ended
 from infra.processes import Processes
+from tests.support.cluster.servers_suite import not_with_sentinels
+
+pytestmark = not_with_sentinels("who starts it and who leaves last is the same with one server")
 
 DEADLINE_S = 60.0
 USER = """

@@ -15,6 +15,7 @@ from leasehold.adapters.redis.acks import (
     ACK_BYTES_MAX,
     CHANNELS,
     AckPublisher,
+    MasterLook,
 )
 from leasehold.adapters.redis.master_subscriber import MasterSubscriber
 from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
@@ -94,6 +95,44 @@ def test_what_is_told_is_heard_in_order_and_answered_for(both: Both) -> None:
     assert both.heard == said
     assert both.outcome(last)
     assert all(both.told.values())
+
+
+class Looking(Talk):
+    """A standby that looks for the master of a term."""
+
+    def __init__(self, settings: RedisSettings) -> None:
+        super().__init__()
+        self.look = MasterLook(settings, "t")
+        self.found: list[tuple[object, bool]] = []
+
+    def turn(self) -> None:
+        self.found += self.look.outcomes()
+
+    def wait(self) -> None:
+        self.look._line.wait(0.002)
+
+    def sees(self) -> bool:
+        """Look until that is answered, and return whether somebody listens."""
+        self.found.clear()
+        self.until(lambda: self.look.ask(TERM), "a connection")
+        self.until(lambda: bool(self.found), "an answer to a look")
+        assert {term for term, _ in self.found} == {TERM}
+        return self.found[-1][1]
+
+
+def test_who_looks_sees_whether_the_master_s_connection_is_there(
+    both: Both, server: RedisServer
+) -> None:
+    looking = Looking(RedisSettings(url=server.url))
+    assert looking.sees()
+    both.listener.close()
+    looking.until(lambda: not looking.sees(), "a connection that is closed to be missed")
+    server.kill()
+    looking.found.clear()
+    looking.look.ask(TERM)
+    looking.until(lambda: not looking.look.up, "the connection to be lost")
+    assert not looking.found, "nothing is told where Redis says nothing"
+    looking.look.close()
 
 
 def test_nobody_listens_to_another_term_log_or_cluster(both: Both, server: RedisServer) -> None:

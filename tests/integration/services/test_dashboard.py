@@ -111,7 +111,7 @@ def test_the_page_and_the_state_of_a_database(
         assert b"Leasehold" in page
         assert b"//" not in page.replace(b"<!doctype", b""), "nothing is loaded from elsewhere"
         for path, expected in (
-            ("/page/page.js", "text/javascript"),
+            ("/page/main.js", "text/javascript"),
             ("/page/page.css", "text/css"),
         ):
             assert path.encode() in page

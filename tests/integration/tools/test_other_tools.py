@@ -82,6 +82,22 @@ def test_liquibase_runs_its_change_sets(served: DevServer) -> None:
     assert told.rstrip().endswith("done") or "\ndone" in told
 
 
+HEARD: Final = "news first\nnews second\nnews end\n"
+
+
+def test_jdbc_hears_what_is_told(served: DevServer) -> None:
+    jar = INSTALLED / "jars" / "postgresql-42.7.4.jar"
+    need(jar, "java")
+    jdbc = f"jdbc:postgresql://127.0.0.1:{served.port}/{served.database}"
+    told = run("java", "-cp", jar, FILES / "notify" / "Listen.java", jdbc)
+    assert told.endswith(HEARD)
+
+
+def test_node_postgres_hears_what_is_told_while_it_waits(served: DevServer) -> None:
+    need(INSTALLED / "node_modules" / "pg", "node")
+    assert run("node", FILES / "notify" / "listen.js", url(served), INSTALLED) == HEARD
+
+
 def test_flyway_begins_with_a_baseline_and_migrates(served: DevServer) -> None:
     """Its baseline makes a table, puts a row in and then gives it its key, in one transaction."""
     need(INSTALLED / "jars" / "flyway-core-10.20.1.jar", "java")

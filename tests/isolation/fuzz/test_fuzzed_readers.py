@@ -28,7 +28,7 @@ from leasehold.adapters.redis.log import FORM as LOG_FORM
 from leasehold.adapters.redis.log import _record
 from leasehold.adapters.redis.requests import pack_requests, read_requests
 from leasehold.admin.audit_trail import AuditFilter
-from leasehold.admin.dead_letters import readable_request
+from leasehold.admin.dead_letters import letter_report, readable_request
 from leasehold.admin.fold import fold
 from leasehold.admin.kafka_events import shown_event
 from leasehold.admin.report import report
@@ -37,7 +37,6 @@ from leasehold.admin.view import ClusterView
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, Index
 from leasehold.changefeed.read_back import read_jobs, read_position
-from leasehold.cli.dead_letter import letter_report
 from leasehold.client.agent import Agent
 from leasehold.client.subscriber import Subscriber
 from leasehold.events.public_schema import encode_event

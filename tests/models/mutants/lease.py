@@ -11,7 +11,7 @@ from unittest.mock import patch
 from leasehold.in_process import ledger
 from leasehold.lease.agent.held_leases import HeldLease
 from leasehold.lease.agent.holder import Holder
-from leasehold.lease.agent.session import AgentSession
+from leasehold.lease.agent.session import AT_ONCE, AgentSession
 from leasehold.lease.ledger import agent_commands, master_commands, state
 from leasehold.lease.master.ledger_watch import Effect, LedgerWatch, Phase, RecordRun
 from leasehold.lease.master.session_watch import SessionWatch
@@ -45,6 +45,7 @@ class Rules:
     # --- the agent (holder.py) ---
     reregister_before_extend: bool = True  # D6: a renewal by another run id extends leases lost
     expiry_from_send_time: bool = True  # D3: the reply's time: valid after the master's TTL
+    extend_when_vouched: bool = True  # D11: a Redis that is master no more extends its leases
     release_at_zero_only: bool = True  # D4: a lease is released under a running transaction
     move_at_once: bool = True  # D4: new users are still put on the old version
 
@@ -130,17 +131,21 @@ def _record_before_the_wait(_kept: Any, watch: LedgerWatch, now_ns: int) -> list
 
 
 @BREAKS("reregister_before_extend", AgentSession, "renewed_by")
-def _extend_by_any_answer(_kept: Any, session: AgentSession, _run_id: str, now_ns: int) -> None:
-    session._extend(now_ns)
+def _extend_by_any_answer(
+    _kept: Any, session: AgentSession, _run_id: str, now_ns: int, *_: Any
+) -> None:
+    session._extend_by(AT_ONCE, now_ns)
 
 
 BREAKS("reregister_before_extend", AgentSession, "served_by")(_nothing)
 
 
 @BREAKS("expiry_from_send_time", AgentSession, "_extend")
-def _count_from_the_answer(kept: Any, session: AgentSession, now_ns: int) -> None:
-    kept(session, now_ns)
-    session.expires_ns += now_ns - session._sent_ns
+def _count_from_the_answer(kept: Any, session: AgentSession, sent_ns: int, now_ns: int) -> None:
+    kept(session, now_ns, now_ns)
+
+
+BREAKS("extend_when_vouched", AgentSession, "_needs_vouch")(_never)
 
 
 BREAKS("release_at_zero_only", Holder, "_may_go")(_always)

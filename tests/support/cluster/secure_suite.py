@@ -22,8 +22,10 @@ from infra.ports import LOOPBACK, Ports
 from infra.secure import users
 from infra.secure.mode import SecureMode
 from infra.secure.users import SQL_USER
+from leasehold.adapters.redis.client import make_client
 from leasehold.model.process_rights import RedisRules
 from leasehold.settings.environment import ClusterSettings, RedisSettings, from_environment
+from tests.support.cluster.servers_suite import SERVERS
 
 VARIABLE: Final = "LEASEHOLD_TEST_SECURE"
 IS_SECURE: Final = os.environ.get(VARIABLE, "") not in ("", "0")
@@ -65,7 +67,7 @@ class TestedMode(SecureMode):
     __test__ = False
 
     def __init__(self, data: Path, ports: Ports, database: str) -> None:
-        super().__init__(data, ports, database, USERS)
+        super().__init__(data, ports, database, USERS, **SERVERS)
 
     def user_of(self, name: str) -> str:
         return super().user_of(USER_OF.get(name, name))
@@ -78,11 +80,11 @@ class TestedMode(SecureMode):
         """Return the same users with rights on another database besides, on servers that run."""
         made = TestedMode(self.folder.parent, self._ports, database)
         made.give_rights()
-        settings = made.redis_as(SUPERUSER)
-        with redis.Redis.from_url(settings.url, **settings.client_options()) as client:
-            for name, rules in made.redis_rules():
-                selectors = (f"({' '.join(each)})" for each in rules.selectors)
-                client.execute_command("ACL", "SETUSER", name, *selectors)
+        for settings in made.each_redis_as(SUPERUSER):
+            with make_client(settings) as client:
+                for name, rules in made.redis_rules():
+                    selectors = (f"({' '.join(each)})" for each in rules.selectors)
+                    client.execute_command("ACL", "SETUSER", name, *selectors)
         return made
 
 
@@ -121,7 +123,8 @@ def settings_of_superuser(servers: LocalCluster) -> RedisSettings:
 def superuser_of_redis(servers: LocalCluster) -> redis.Redis:
     """Return a client of who may do everything."""
     settings = settings_of_superuser(servers)
-    return redis.Redis.from_url(settings.url, **settings.client_options())
+    client: redis.Redis = make_client(settings)
+    return client
 
 
 def libpq_of(cluster: LocalCluster, place: int) -> dict[str, str]:

@@ -25,6 +25,7 @@ from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports
 from leasehold.settings.private_files import make_private_folder
 from tests.support.cluster.secure_suite import secrets_of
+from tests.support.cluster.servers_suite import SERVERS
 
 FOLDER: Final = "servers"
 USERS: Final = "users"
@@ -50,7 +51,8 @@ class SharedServers(LocalCluster):
         self._folder = folder
         with _locked(folder / STARTING):
             ports = _ports_in(folder)
-        super().__init__(folder, ports, services=(), secure=secrets_of(folder, ports))
+        secure = secrets_of(folder, ports)
+        super().__init__(folder, ports, services=(), secure=secure, **SERVERS)
         self._users: IO[bytes] | None = None
 
     def __enter__(self) -> Self:

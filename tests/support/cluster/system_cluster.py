@@ -31,6 +31,7 @@ from leasehold.cli.output import Output
 from leasehold.model.records.requests import Outcome, Queue
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.secure_suite import secrets_of, tested_mode
+from tests.support.cluster.servers_suite import SERVERS
 
 SOON_S: Final = 90.0
 """Deadline of what is awaited. Generous: nothing is measured here, and machines are shared."""
@@ -43,12 +44,16 @@ READ: Final = "the log is read from Kafka from offset"
 
 @contextmanager
 def running(
-    folder: Path, names: Sequence[str], environ: Mapping[str, str] | None = None
+    folder: Path,
+    names: Sequence[str],
+    environ: Mapping[str, str] | None = None,
+    servers: Mapping[str, Any] = SERVERS,
 ) -> Iterator[LocalCluster]:
-    """Kafka, Redis, the topics, and the named services, each ready for work."""
+    """Kafka, Redis, the topics, and the named services, each ready for work. `servers`: how many
+    there are of each, else as many as the run has."""
     ports = Ports.free()
     secrets = secrets_of(folder, ports, environ)
-    with LocalCluster(folder, ports, environ, secure=secrets) as cluster:
+    with LocalCluster(folder, ports, environ, secure=secrets, **servers) as cluster:
         cluster.start_servers()
         _start_services(cluster, names)
         yield cluster
@@ -68,19 +73,13 @@ class Beside:
     ) -> Iterator[LocalCluster]:
         """The topics of a database of its own, and the named services, each ready for work."""
         self.servers.start_servers()
-        theirs = self.servers.ports
-        ports = replace(
-            Ports.free(),
-            kafka=theirs.kafka,
-            kafka_controller=theirs.kafka_controller,
-            kafka_trusted=theirs.kafka_trusted,
-            redis=theirs.redis,
-        )
+        ports = Ports.free().with_servers_of(self.servers.ports)
         database = a_database()
         own = {**(os.environ if environ is None else environ), "LEASEHOLD_DATABASE": database}
         secrets = tested_mode(self.servers)
         secure = False if secrets is None else secrets.of_database(database)
-        with LocalCluster(self.folders.mktemp(folder), ports, own, secure=secure) as cluster:
+        made = LocalCluster(self.folders.mktemp(folder), ports, own, secure=secure, **SERVERS)
+        with made as cluster:
             _start_services(cluster, names)
             yield cluster
 

@@ -40,6 +40,14 @@ class Answered(NamedTuple):
     outcome: Outcome
 
 
+class Sent(NamedTuple):
+    """A request on its way, and when it was sent."""
+
+    request: dict[str, Any]
+    pending: Pending
+    begun_ns: int
+
+
 class Load:
     """Context manager; leaving it stops the writers and waits until each outcome is known."""
 
@@ -59,6 +67,8 @@ class Load:
         self._known = threading.Condition()
         self.answered: list[Answered] = []
         self.errors: list[BaseException] = []
+        self.longest_wait_s = 0.0
+        """Of an answer, by who takes it when it is its turn."""
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"writer {number}")
             for number in range(writers)
@@ -118,7 +128,7 @@ class Load:
         self.stop()
 
     def _run(self, number: int) -> None:
-        waiting: deque[tuple[dict[str, Any], Pending]] = deque()
+        waiting: deque[Sent] = deque()
         turn = number
         try:
             while not self._stop.wait(self._pace_s):
@@ -126,7 +136,8 @@ class Load:
                     key = self._keys[turn % len(self._keys)]
                     turn += 1
                     request = self._increment(key)
-                    waiting.append((request, self._producer.submit(request)))
+                    begun_ns = boottime_ns()
+                    waiting.append(Sent(request, self._producer.submit(request), begun_ns))
                 else:
                     self._take(waiting)
             while waiting:
@@ -146,10 +157,12 @@ class Load:
             "values": {"n": {"expr": "n + 1"}},
         }
 
-    def _take(self, waiting: deque[tuple[dict[str, Any], Pending]]) -> None:
-        request, pending = waiting.popleft()
+    def _take(self, waiting: deque[Sent]) -> None:
+        request, pending, begun_ns = waiting.popleft()
         outcome = settled(pending)
         with self._known:
+            waited_s = (boottime_ns() - begun_ns) / 1e9
+            self.longest_wait_s = max(self.longest_wait_s, waited_s)
             self.answered.append(Answered(request, outcome))
             self._known.notify_all()
 

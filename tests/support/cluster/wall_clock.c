@@ -1,10 +1,12 @@
-/* The wall clock of one process, moved by as many seconds as the file WALL_CLOCK_FILE says in its
- * first eight bytes; whoever changes them moves it in an instant. Preloaded (LD_PRELOAD).
+/* The clocks of one process, moved by what the file WALL_CLOCK_FILE says; whoever changes it moves
+ * them in an instant. Preloaded (LD_PRELOAD).
  *
- * The other clocks (monotonic, boot time) are the host's, as when somebody sets its date. A wait
- * with a deadline by the wall clock lasts as long as when it began: the host would end it sooner or
- * later, too, which is not imitated. No allocation, no symbol looked up while a clock is read:
- * allocators read clocks before the program begins.
+ * The wall clock is ahead by whole seconds. The boot-time clock runs faster or slower by so many
+ * parts of a million, from what it showed when that was said; its rate is all that leases trust. The
+ * monotonic clock is the host's, as when somebody sets its date: waits rest on it. A wait with a
+ * deadline by the wall clock lasts as long as when it began: the host would end it sooner or later,
+ * too, which is not imitated. No allocation, no symbol looked up while a clock is read: allocators
+ * read clocks before the program begins.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,24 +22,54 @@
 #include <time.h>
 #include <unistd.h>
 
-static int64_t moved_s(void) {
-  static volatile int64_t *seconds;
-  if (seconds == NULL) {
+#define NS_PER_S 1000000000LL
+
+struct page {
+  int64_t ahead_s;
+  uint64_t turn; /* odd while the three below are being written */
+  int64_t ppm, since_ns, offset_ns;
+};
+
+static volatile struct page *shown(void) {
+  static volatile struct page *mapped;
+  if (mapped == NULL) {
     const char *path = getenv("WALL_CLOCK_FILE");
     int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) abort(); /* a clock that silently stays where it is would prove nothing */
-    void *page = mmap(NULL, sizeof *seconds, PROT_READ, MAP_SHARED, file, 0);
+    void *page = mmap(NULL, sizeof *mapped, PROT_READ, MAP_SHARED, file, 0);
     close(file);
     if (page == MAP_FAILED) abort();
-    seconds = page;
+    mapped = page;
   }
-  return *seconds;
+  return mapped;
+}
+
+static int64_t moved_s(void) { return shown()->ahead_s; }
+
+static int64_t run_on(int64_t host_ns) {
+  volatile struct page *page = shown();
+  int64_t ppm, since_ns, offset_ns;
+  uint64_t turn;
+  do {
+    turn = __atomic_load_n(&page->turn, __ATOMIC_ACQUIRE);
+    ppm = page->ppm;
+    since_ns = page->since_ns;
+    offset_ns = page->offset_ns;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  } while (turn % 2 || turn != __atomic_load_n(&page->turn, __ATOMIC_RELAXED));
+  return host_ns + offset_ns + (int64_t)((__int128)(host_ns - since_ns) * ppm / 1000000);
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
   int failed = (int)syscall(SYS_clock_gettime, clock, now);
-  if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += moved_s();
-  return failed;
+  if (failed) return failed;
+  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) now->tv_sec += moved_s();
+  if (clock == CLOCK_BOOTTIME) {
+    int64_t ns = run_on(now->tv_sec * NS_PER_S + now->tv_nsec);
+    now->tv_sec = ns / NS_PER_S;
+    now->tv_nsec = ns % NS_PER_S;
+  }
+  return 0;
 }
 
 int gettimeofday(struct timeval *now, void *zone) {

@@ -8,10 +8,12 @@ from leasehold.lease.commands import (
     HOLDERS_MAX,
     Acquire,
     Change,
+    ClaimLocks,
     Command,
     DropTable,
     ExpireAgent,
     GiveLock,
+    GiveLocks,
     Holders,
     KillSession,
     Lease,
@@ -30,6 +32,7 @@ from leasehold.lease.commands import (
     SetMinVersion,
     Snapshot,
     TakeLock,
+    Vouch,
 )
 from leasehold.lease.ledger.ledger import LedgerState
 
@@ -41,8 +44,9 @@ KINDS = (
     *("open", "renew", "renew", "register", "register", "acquire", "acquire", "acquire"),
     *("acquire", "release", "release", "epoch", "publish", "publish", "publish", "min_version"),
     *("min_version", "seed", "ready", "kill", "expire", "drop", "holders", "liveness", "newest"),
-    "snapshot",
+    *("snapshot", "vouch"),
     *("take_lock", "take_lock", "take_lock", "take_lock", "give_lock", "give_lock", "list_locks"),
+    *("claim_locks", "claim_locks", "give_locks"),
 )
 
 
@@ -137,7 +141,12 @@ class CommandMaker:
         return Release(session, self._now(state, session), table, self._version(state, table))
 
     def _epoch(self, state: LedgerState, run_id: str) -> Command:
-        return RegisterEpoch(max(1, self._often(state.epoch, state.epoch + 1, state.epoch - 1)))
+        epoch = max(1, self._often(state.epoch, state.epoch + 1, state.epoch - 1))
+        return RegisterEpoch(epoch, self.random.random() < 0.5)
+
+    def _vouch(self, state: LedgerState, run_id: str) -> Command:
+        call = self._often(state.calls, max(0, state.calls - 1), state.calls + 1)
+        return Vouch(self._epoch_now(state), self._run(run_id), call)
 
     def _publish(self, state: LedgerState, run_id: str) -> Command:
         changes = []
@@ -204,6 +213,19 @@ class CommandMaker:
         if held and self.random.random() < 0.8:
             key, owner = self.random.choice(held)
         return GiveLock(*owner, *key, self.random.random() < 0.6)
+
+    def _claim_locks(self, state: LedgerState, run_id: str) -> Command:
+        names = tuple(self._lock() for _ in range(self.random.randint(1, 4)))
+        wanted, exclusive = self.random.randint(1, 4), self.random.random() < 0.7
+        return ClaimLocks(
+            self._session(state), self.random.choice((1, 2)), wanted, exclusive, names
+        )
+
+    def _give_locks(self, state: LedgerState, run_id: str) -> Command:
+        names = tuple(self._lock() for _ in range(self.random.randint(1, 3)))
+        held = [owner for row in state.locks.values() for owner in row.holders]
+        owner = self.random.choice(held) if held else (self._session(state), 1)
+        return GiveLocks(*owner, self.random.random() < 0.6, names)
 
     def _list_locks(self, state: LedgerState, run_id: str) -> Command:
         return ListLocks(self.random.choice((1, 1_000)))

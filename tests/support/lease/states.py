@@ -18,6 +18,7 @@ def key_of_ledger(state: LedgerState) -> Key:
         state.seeded,
         state.ready,
         state.seed_part,
+        (state.vouches, state.calls, state.vouched),
         tuple(sorted(state.tables.items())),
         tuple(sorted(state.sessions.items())),
         tuple((session, tuple(sorted(held))) for session, held in sorted(state.leases.items())),
@@ -54,6 +55,7 @@ def _key_of_session(session: AgentSession) -> Key:
         session._counter,
         session._confirmed,
         session._sent_ns,
+        tuple(session._unvouched),
     )
 
 

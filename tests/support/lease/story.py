@@ -30,8 +30,10 @@ from leasehold.lease.commands import (
     Holders,
     Liveness,
     Publish,
+    RegisterEpoch,
     Seed,
     SetMinVersion,
+    Vouch,
 )
 from leasehold.lease.master.ledger_watch import (
     Answered as MasterAnswered,
@@ -81,11 +83,11 @@ class World:
             actor.do(VersionKnown(table, current))
         return actor
 
-    def master(self, epoch: int = 1) -> Master:
-        return Master(self, epoch)
+    def master(self, epoch: int = 1, *, vouches: bool = False) -> Master:
+        return Master(self, epoch, vouches=vouches)
 
-    def ready_master(self, epoch: int = 1) -> Master:
-        master = self.master(epoch)
+    def ready_master(self, epoch: int = 1, *, vouches: bool = False) -> Master:
+        master = self.master(epoch, vouches=vouches)
         master.look()
         self.pass_time(TTL, *self.agents)
         master.tick()
@@ -129,6 +131,7 @@ class Actor:
         self.users: list[HeldLease] = []
         self.hold_back = False  # the next commands stay unanswered until `answer`
         self.pending: Command | None = None
+        self.ledger: MemoryLedger | None = None  # where it has gone astray
 
     def do(self, event: Event) -> None:
         effects = self.holder.step(event, self.world.now_ns)
@@ -150,7 +153,7 @@ class Actor:
         assert self.pending is not None
         command, self.pending = self.pending, None
         try:
-            reply = self.world.ledger.call(command)
+            reply = (self.ledger or self.world.ledger).call(command)
         except LedgerUnavailable:
             self.do(LedgerAway())
         else:
@@ -194,14 +197,15 @@ class Actor:
 
 
 class Master:
-    """A mastership as far as leases go; `records_runs` False: it dies before the log has it."""
+    """A mastership as far as leases go. `vouches`: for what it has seen, at once (D11)."""
 
-    def __init__(self, world: World, epoch: int) -> None:
+    def __init__(self, world: World, epoch: int, *, vouches: bool = False) -> None:
         self.world = world
         self.epoch = epoch
         self.watch = LedgerWatch(epoch, world.recorded_run, TTL)
         self.sessions = SessionWatch(epoch, TTL)
         self.lost = False
+        self.vouches = vouches
 
     def call(self, command: Command) -> Reply:
         return self.world.ledger.call(command)
@@ -221,6 +225,8 @@ class Master:
                 self.step(RunRecorded(run_id))
             case EpochLost():
                 self.lost = True
+            case RegisterEpoch(epoch):
+                self.step(MasterAnswered(self.call(RegisterEpoch(epoch, self.vouches))))
             case command:
                 self.step(MasterAnswered(self.call(command)))
 
@@ -235,6 +241,8 @@ class Master:
         now_ns = self.world.now_ns
         for death in self.sessions.step(report, now_ns, now_ns):
             self.call(death)
+        if self.vouches:
+            self.call(Vouch(self.epoch, report.run_id, report.calls))
 
     def tick(self) -> None:
         self.step(MasterTimePassed())

@@ -44,6 +44,7 @@ from leasehold.pgwire.session import (
 )
 from leasehold.pgwire.values.decoding import make_input
 from leasehold.pgwire.wire_errors import CachedResultChanged, InFailedTransaction
+from leasehold.replica.notifications import Told
 from leasehold.values.declared import BY_NAME
 from leasehold.values.oids import WireType
 from leasehold.values.time_zone import zone_of
@@ -201,6 +202,7 @@ class SmallSession:
             self.settings["application_name"] = name
         self.zone = zone_of("UTC")
         self.reports: list[Report] = []
+        self.notifications: list[Told] = []
         self.calls: list[str] = []
         self.open_portals: set[int] = set()
         self._cancelled: Exception | None = None
@@ -282,6 +284,16 @@ class SmallSession:
     def take_reports(self) -> Sequence[Report]:
         reports, self.reports = self.reports, []
         return reports
+
+    @property
+    def has_notifications(self) -> bool:
+        return bool(self.notifications)
+
+    def take_notifications(self, bytes_max: int) -> Sequence[Told]:
+        if self.status is not Status.IDLE:
+            return ()
+        taken, self.notifications = self.notifications[:1], self.notifications[1:]
+        return taken
 
     def cancel(self, reason: Exception) -> None:
         self._cancelled = reason

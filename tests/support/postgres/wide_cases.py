@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from tests.support.postgres.wide_parts import Parts
 from tests.support.postgres.wide_queries import Queries
 from tests.support.postgres.wide_tables import Statement
 from tests.support.postgres.wide_texts import Texts
@@ -14,7 +15,7 @@ from tests.support.postgres.wide_values import Computed
 from tests.support.postgres.wide_writes import Writes
 
 
-class Wide(Queries, Writes, Computed, Texts):
+class Wide(Queries, Writes, Parts, Computed, Texts):
     """`families`: by name, each makes one statement."""
 
     def __init__(self, random: Random) -> None:
@@ -43,6 +44,8 @@ class Wide(Queries, Writes, Computed, Texts):
             "grouping": self.grouping,
             "grouping_sets": self.grouping_sets,
             "interval_fields": self.interval_fields,
+            "with_write": self.with_write,
+            "merge": self.merge,
         }
 
     def statement(self, family: str) -> Statement:

@@ -20,8 +20,9 @@ from aiohttp import ClientResponse, ClientSession, CookieJar, TCPConnector, web
 
 from infra.ports import find_free_port
 from leasehold.admin.view import ClusterView
-from leasehold.dashboard.application import HEADERS, dashboard_app
+from leasehold.dashboard.application import dashboard_app
 from leasehold.dashboard.login import MAY_NOT_READ, NOT_NOW, TOO_MANY, WRONG, LogIns
+from leasehold.dashboard.own_pages import HEADERS
 from leasehold.dashboard.password_check import Verdict
 from leasehold.dashboard.sessions import LOGGED_IN_MAX, LOGGED_IN_OF_USER_MAX, Sessions
 from leasehold.model.errors import ConfigurationError
@@ -224,9 +225,7 @@ def test_guesses_wait_however_many_come_at_a_time() -> None:
         return Verdict.WRONG
 
     async def story() -> None:
-        logins = LogIns(
-            wrong, names=(), headers={}, session_s=60.0, tls=False, now_s=lambda: 1000.0
-        )
+        logins = LogIns(wrong, headers={}, session_s=60.0, tls=False, now_s=lambda: 1000.0)
         app = web.Application(middlewares=[logins.middleware()])
         logins.add_to(app)
         runner = web.AppRunner(app, access_log=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,17 @@ import pytest
 from infra.cluster import cluster_from
 from infra.deployment import SERVICES, service_named
 from infra.kafka import warm_up
-from infra.kafka.settings import as_container_environment, as_properties, broker_settings
+from infra.kafka.broker import Broker
+from infra.kafka.settings import (
+    as_container_environment,
+    as_properties,
+    broker_settings,
+    local_settings,
+)
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports, can_bind
 from infra.process_table import entry_of
-from infra.processes import Record
+from infra.processes import ProcessFailure, Record
 from leasehold.model.errors import BusUnavailable, ConfigurationError
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.settings.environment import KafkaSettings
@@ -34,7 +41,11 @@ def test_ports_and_folder_come_from_the_environment(tmp_path: Path) -> None:
         }
     )
     assert cluster.ports == Ports(
-        kafka=20001, kafka_controller=20009, redis=20002, dashboard=20003, kafka_trusted=20010
+        *(20001, 20009, 20002, 20003),
+        kafka_trusted=20010,
+        more_brokers=(20011, 20012, 20013, 20014, 20015, 20016),
+        redis_replica=20003,
+        sentinels=(20004, 20005, 20006),
     )
     assert cluster.data == tmp_path
 
@@ -43,7 +54,8 @@ def test_ports_and_folder_come_from_the_environment(tmp_path: Path) -> None:
     ("variable", "value"),
     [
         ("LEASEHOLD_KAFKA", "broker.example:9092"),
-        ("LEASEHOLD_KAFKA", "127.0.0.1:1,127.0.0.1:2"),
+        ("LEASEHOLD_KAFKA", "127.0.0.1:1,broker.example:2"),
+        ("LEASEHOLD_REDIS", "redis+sentinel://127.0.0.1:9,cache.example:9/leasehold"),
         ("LEASEHOLD_REDIS", "redis://cache.example:6379/0"),
         ("LEASEHOLD_KAFKA_CONTROLLER_PORT", "many"),
     ],
@@ -94,7 +106,8 @@ def test_kafka_and_redis_get_nothing_of_ours(
         tmp_path, Ports(kafka=20001, redis=20002), {**FOR_ALL, **FOR_OURS, **SECRETS}
     )
     given: dict[str, Any] = {}
-    monkeypatch.setattr(cluster._broker, "prepare", lambda environ: given.update(format=environ))
+    broker = cluster.brokers.by_name["kafka"]
+    monkeypatch.setattr(broker, "prepare", lambda environ: given.update(format=environ))
     monkeypatch.setattr(
         cluster.processes, "start", lambda name, command, env, *more: given.update({name: env})
     )
@@ -121,14 +134,14 @@ def test_only_a_broker_that_stays_compiles_for_good_and_is_warmed_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, lasting: bool
 ) -> None:
     cluster = LocalCluster(tmp_path, Ports(), {}, lasting=lasting)
-    command = cluster._broker.command()
+    command = cluster.brokers.by_name["kafka"].command()
     assert (warm_up.COMPILED_EARLY in command) is lasting
     assert ("-XX:TieredStopAtLevel=1" in command) is not lasting
     asked: list[int] = []
 
-    def warms_up(kafka: KafkaSettings, pid: int) -> None:
+    def warms_up(kafka: KafkaSettings, pids: Sequence[int]) -> None:
         assert kafka == cluster.kafka_settings
-        asked.append(pid)
+        asked.extend(pids)
         raise BusUnavailable("it is away")
 
     monkeypatch.setattr(warm_up, "warm_up", warms_up)
@@ -141,6 +154,91 @@ def test_only_a_broker_that_stays_compiles_for_good_and_is_warmed_up(
         work.join()
         assert work.trouble == "it is away"
     assert asked == ([os.getpid()] if lasting else [])
+
+
+def more_of_each(data: Path) -> LocalCluster:
+    return LocalCluster(data, Ports(), {}, brokers=3, redis="sentinel")
+
+
+def test_processes_are_told_of_all_brokers_and_sentinels(tmp_path: Path) -> None:
+    cluster = more_of_each(tmp_path)
+    env = cluster.env("r1")
+    assert env["LEASEHOLD_KAFKA"] == "127.0.0.1:19092,127.0.0.1:19095,127.0.0.1:19098"
+    at = "127.0.0.1:16381,127.0.0.1:16382,127.0.0.1:16383"
+    assert env["LEASEHOLD_REDIS"] == f"redis+sentinel://{at}/leasehold/0"
+    assert env["LEASEHOLD_REPLICATION_FACTOR"] == "3"
+    assert cluster.members("kafka") == ("kafka-1", "kafka-2", "kafka-3")
+    assert cluster.members("redis") == (
+        *("redis-1", "redis-2"),
+        *("sentinel-1", "sentinel-2", "sentinel-3"),
+    )
+    assert cluster.members("kafka-2") == ("kafka-2",)
+    assert "LEASEHOLD_REPLICATION_FACTOR" not in LocalCluster(tmp_path / "x", Ports(), {}).env("r1")
+
+
+def test_three_brokers_are_of_one_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its own node id, files and listeners, and all know of all controllers."""
+    cluster = more_of_each(tmp_path)
+    monkeypatch.setattr(cluster.processes, "start", lambda *args: None)
+    monkeypatch.setattr(Broker, "prepare", lambda broker, environ: None)
+    cluster.brokers.start()
+    brokers = list(cluster.brokers.by_name.values())
+    assert [broker.node_id for broker in brokers] == [1, 2, 3]
+    assert len({broker.cluster_id for broker in brokers}) == 1
+    assert len({broker.data for broker in brokers}) == 3
+    settings = [
+        local_settings(each.port, each.controller_port, "data", each.node_id, each.controllers)
+        for each in brokers
+    ]
+    voters = "1@127.0.0.1:19093,2@127.0.0.1:19096,3@127.0.0.1:19099"
+    assert {each["controller.quorum.voters"] for each in settings} == {voters}
+    assert {each["min.insync.replicas"] for each in settings} == {"2"}
+    assert [each["node.id"] for each in settings] == ["1", "2", "3"]
+    assert len({each["listeners"] for each in settings}) == 3
+
+
+def test_a_folder_keeps_what_its_cluster_is_made_of(tmp_path: Path) -> None:
+    for name in ("kafka-1", "redis-1"):
+        (tmp_path / name).mkdir()
+    cluster = LocalCluster(tmp_path, Ports(), {})
+    assert (len(cluster.brokers.names), cluster.redis.mode) == (3, "sentinel")
+    with pytest.raises(ProcessFailure, match=r"has 3 broker\(s\).*another folder"):
+        LocalCluster(tmp_path, Ports(), {}, brokers=1)
+    with pytest.raises(ProcessFailure, match="has its Redis as sentinel"):
+        LocalCluster(tmp_path, Ports(), {}, redis="single")
+    with pytest.raises(ProcessFailure, match="1 broker or 3, not 2"):
+        LocalCluster(tmp_path, Ports(), {}, brokers=2)
+
+
+def test_redis_keeps_the_side_that_it_has_changed_to(tmp_path: Path) -> None:
+    """Sentinel has a server write whose replica it is; who starts it again leaves that alone."""
+    servers = more_of_each(tmp_path).redis
+    for name in servers.names:
+        (tmp_path / name).mkdir()
+        servers._command(name, tmp_path / name)
+    first, second = (tmp_path / name / "redis.conf" for name in servers.names)
+    assert "replicaof" not in first.read_text()
+    assert "replicaof 127.0.0.1 16379\n" in second.read_text()
+    first.write_text("port 1\nreplicaof 127.0.0.1 16380\n")
+    second.write_text(second.read_text().replace("replicaof 127.0.0.1 16379\n", ""))
+    for name in servers.names:
+        servers._command(name, tmp_path / name)
+    assert "replicaof 127.0.0.1 16380\n" in first.read_text()
+    assert "port 16379\n" in first.read_text()
+    assert "replicaof" not in second.read_text()
+
+
+def test_a_sentinels_file_is_written_once(tmp_path: Path) -> None:
+    servers = more_of_each(tmp_path).redis
+    (tmp_path / "sentinel-1").mkdir()
+    command = servers._command("sentinel-1", tmp_path / "sentinel-1")
+    file = tmp_path / "sentinel-1" / "sentinel.conf"
+    assert command == ["redis-server", str(file), "--sentinel"]
+    lines = file.read_text().splitlines()
+    assert "sentinel monitor leasehold 127.0.0.1 16379 2" in lines
+    file.write_text("\n".join([*lines, "sentinel known-replica"]))
+    servers._command("sentinel-1", tmp_path / "sentinel-1")
+    assert "known-replica" in file.read_text()
 
 
 def test_the_deployment_is_the_one_of_the_design() -> None:

@@ -135,7 +135,8 @@ def test_a_command_that_nobody_is_named_for_is_the_operator_s(data: Path) -> Non
 
 def test_neither_server_is_told_a_secret(data: Path) -> None:
     mode = SecureMode(data, PORTS, "air")
-    told = [*mode.broker_settings().values(), *mode.redis_settings().values()]
+    (broker,) = PORTS.brokers(1)
+    told = [*mode.broker_settings(broker).values(), *mode.redis_settings(PORTS.redis).values()]
     told.append((data / FOLDER / "redis-users.acl").read_text())
     assert not [secret for secret in secrets_in(data / FOLDER) if secret in "\n".join(told)]
     assert "user default off" in told[-1]

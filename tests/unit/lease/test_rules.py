@@ -270,6 +270,25 @@ def expiry_from_send_time() -> str:
     return world.harm()
 
 
+def extend_when_vouched() -> str:
+    """Sentinel makes a replica master; an agent goes on with the server that was it."""
+    world = World()
+    master = world.ready_master(vouches=True)
+    agent = world.agent("s1", has_store=False)
+    agent.want()
+    master.look()
+    world.pass_time(SECOND, agent)
+    assert agent.in_use(), "the master has vouched for it"
+    agent.ledger = world.ledger.fail_over()
+    for _ in range(40):
+        world.pass_time(SECOND, agent)
+        master.look()
+        master.tick()
+    assert master.watch.may_publish
+    two_steps(world, master)
+    return world.harm()
+
+
 def release_at_zero_only() -> str:
     world = World()
     master = world.ready_master()
@@ -312,6 +331,7 @@ STORIES: list[Story] = [
     grace_in_log,
     reregister_before_extend,
     expiry_from_send_time,
+    extend_when_vouched,
     release_at_zero_only,
     move_at_once,
 ]

@@ -32,8 +32,9 @@ NUMBERS: Final = {
     10: "equal nulls",
     11: "partial replicas",
     12: "copied rows",
-    13: "infinite times",
-    14: "numeric references",
+    13: "notifications",
+    14: "infinite times",
+    15: "numeric references",
 }
 """What each number stands for, for ever: processes of all releases say it to each other."""
 GIVEN: Final[frozenset[int]] = frozenset()

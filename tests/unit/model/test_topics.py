@@ -26,6 +26,11 @@ def test_names_and_partitions_are_those_of_the_protocol() -> None:
         "air.changefeed": 1,
         "air.audit": 1,
         "air.feeds": 1,
+        "air.activity": 2,
+        "air.activity-seconds-changelog": 1,
+        "air.activity-minutes-changelog": 1,
+        "air.activity-steps-changelog": 1,
+        "air.activity-jobs-changelog": 1,
     }
 
 
@@ -47,6 +52,15 @@ def test_history_of_versions_is_kept_for_ever() -> None:
     """Old row images are decoded by it."""
     assert DATABASE.versions_history.config["retention.ms"] == "-1"
     assert DATABASE.versions_history.config["cleanup.policy"] == "delete"
+
+
+def test_what_is_counted_is_kept_for_a_time_and_so_is_what_brings_it_back() -> None:
+    """A window has a key of its own, so compaction alone would keep all of them."""
+    for table in ("seconds", "minutes", "steps"):
+        config = DATABASE.activity_changelog(table).config
+        assert config["cleanup.policy"] == "compact,delete"
+        assert int(config["segment.ms"]) < int(config["retention.ms"])
+    assert DATABASE.activity_changelog("jobs").config["cleanup.policy"] == "compact"
 
 
 def test_rows_are_named_by_table_id() -> None:

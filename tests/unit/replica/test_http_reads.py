@@ -44,7 +44,7 @@ class Listener:
         assert node is not None
         self.lease, self.feed = node.lease, RowFeed(lambda: store.part)
         with database.held():
-            node.on_applied, node.on_committed = self.feed.applied, self.feed.committed
+            node.followers = (self.feed,)
         reads = HttpReads(Node(store, self.coherent, self.feed, lambda: None), TOKEN, role)
         self.server = ReadsServer(reads.answer, host="127.0.0.1", port=0)
 

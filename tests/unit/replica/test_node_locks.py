@@ -19,10 +19,12 @@ from leasehold.lease.commands import (
     Renew,
     SeedTables,
     TakeLock,
+    Vouch,
 )
 from leasehold.lease.replies import LivenessReport, Reply
 from leasehold.model.errors import AdvisoryLockLost, LedgerUnavailable
 from leasehold.model.records.requests import LockFence
+from leasehold.replica import advisory_locks
 from leasehold.replica.advisory_locks import LockName, NodeLocks, Waits
 from leasehold.sql_session.advisory_locks import SessionLocks, Taken
 
@@ -215,3 +217,57 @@ def test_a_master_of_an_earlier_release_gives_none(
     ledger.memory._state.fences = 0  # its script does not write that
     with pytest.raises(LedgerUnavailable, match="earlier release"):
         tries(nodes[0].session(1))
+
+
+class VouchingLedger(Ledger):
+    """One that may be replaced while it lives: its master vouches for calls, or does so no more."""
+
+    def __init__(self) -> None:
+        self.is_seen = True
+        super().__init__()
+
+    def open(self) -> None:
+        run_id = self.memory.run_id
+        first = RegisterEpoch(1, vouches=True)
+        for command in (first, SeedTables(1, run_id, ()), MarkReady(1, run_id)):
+            self.memory.call(command)
+
+    def call(self, command: Command) -> Reply:
+        if self.is_seen and isinstance(command, Renew):
+            calls = self.memory.state().calls
+            self.memory.call(Vouch(1, self.memory.run_id, calls))
+        return super().call(command)
+
+
+def test_d11_a_lock_counts_once_the_master_has_vouched_for_its_session() -> None:
+    """A server that is passed over would open sessions, and give locks, beside its successor."""
+    ledger = VouchingLedger()
+    node = Node(ledger, "r1", itertools.count(1))
+    ticks = itertools.count(1_000_000_000, 50_000_000)
+    node.locks._clock_ns = lambda: next(ticks)
+    holder = node.session(1)
+    assert tries(holder), "it waits for that, also who waits for nobody else"
+    assert isinstance(holder.fence(), LockFence)
+    ledger.is_seen = False
+    first_ns = next(ticks)
+    while not node.ended:
+        node.pass_ms(0)
+        assert next(ticks) < first_ns + TTL_MS * 1_000_000, "no call counts any more"
+    with pytest.raises(AdvisoryLockLost):
+        holder.fence()
+    node.locks.close()
+
+
+def test_d11_no_lock_is_given_by_a_ledger_that_nobody_vouches_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(advisory_locks, "LEDGER_WAIT_S", 0.1)
+    ledger = VouchingLedger()
+    ledger.is_seen = False
+    node = Node(ledger, "r1", itertools.count(1))
+    ticks = itertools.count(1_000_000_000, 50_000_000)
+    node.locks._clock_ns = lambda: next(ticks)
+    with pytest.raises(LedgerUnavailable, match="not vouched for"):
+        tries(node.session(1))
+    assert not ledger.memory.state().locks
+    node.locks.close()

@@ -21,6 +21,91 @@ def test_nobody_bids_while_the_master_is_heard() -> None:
         assert election.tick(LED, (now + 899) * MS) is None
 
 
+TERM = (3, b"m1")
+LOOKED = LED._replace(incarnation=b"m1")
+
+
+def looked(election: Election, now_ms: int, *, listens: bool) -> None:
+    """Look when it is due at that time, and have the answer at once."""
+    assert election.look_is_due(TERM, now_ms * MS)
+    election.take_look(TERM, now_ms * MS, listens=listens)
+
+
+def test_who_follows_learns_that_the_master_listens_and_looks_again_when_it_is_silent() -> None:
+    election = Election(SETTINGS, 0)
+    assert not election.look_is_due((0, b""), 0), "there is no master"
+    looked(election, 0, listens=False)
+    assert not election.look_is_due(TERM, 499 * MS)
+    election.note_master(499 * MS)
+    looked(election, 500, listens=True)
+    assert not election.look_is_due(TERM, 898 * MS)
+    assert election.deadline_ns(TERM) == 899 * MS
+    looked(election, 899, listens=True)
+    assert not election.look_is_due(TERM, 948 * MS)
+    assert election.deadline_ns(TERM) == 949 * MS
+    assert election.look_is_due(TERM, 949 * MS)
+    assert election.tick(LOOKED, 1_400 * MS) is None, "it is busy, and is there"
+
+
+def test_a_silent_master_on_whose_channel_nobody_listens_any_more_is_gone() -> None:
+    election = Election(SETTINGS, 0)
+    looked(election, 0, listens=True)
+    looked(election, 400, listens=False)
+    assert election.tick(LOOKED, 499 * MS) is None
+    assert election.tick(LOOKED, 500 * MS) is None, "it was not looked again"
+    looked(election, 500, listens=False)
+    assert election.tick(LOOKED, 500 * MS) == "ask"
+
+
+def test_standbys_do_not_find_out_at_once() -> None:
+    election = Election(SECOND_RANK, 0)
+    looked(election, 0, listens=True)
+    looked(election, 400, listens=False)
+    looked(election, 450, listens=False)
+    assert election.tick(LOOKED, 549 * MS) is None
+    assert election.tick(LOOKED, 550 * MS) == "ask"
+
+
+@pytest.mark.parametrize("what", ["never listened", "writes", "is back", "is of another term"])
+def test_a_master_is_not_gone_that(what: str) -> None:
+    election = Election(SETTINGS, 0)
+    looked(election, 0, listens=what != "never listened")
+    followed = LOOKED
+    election.take_look(TERM, 400 * MS, listens=False)
+    if what == "writes":
+        election.note_master(410 * MS)
+    elif what == "is back":
+        election.take_look(TERM, 410 * MS, listens=True)
+    elif what == "is of another term":
+        followed = LOOKED._replace(epoch=4, incarnation=b"m3")
+    election.look_is_due(TERM, 500 * MS)
+    assert election.tick(followed, 999 * MS) is None
+    later_ms = 1_410 if what == "writes" else 1_000
+    assert election.tick(followed, later_ms * MS) == "ask", "by time it is"
+
+
+def test_a_look_of_an_earlier_term_says_nothing_of_this_one() -> None:
+    election = Election(SETTINGS, 0)
+    looked(election, 0, listens=True)
+    election.take_look((2, b"m0"), 400 * MS, listens=False)
+    assert election.look_is_due(TERM, 500 * MS)
+    assert election.tick(LOOKED, 500 * MS) is None
+
+
+def test_a_master_that_was_just_heard_is_not_gone() -> None:
+    election = Election(SETTINGS, 0)
+    looked(election, 0, listens=True)
+    election.take_look(TERM, 100 * MS, listens=False)
+    looked(election, 400, listens=False)
+    assert election.tick(LOOKED, 400 * MS) == "ask"
+    election = Election(SETTINGS, 300 * MS)
+    looked(election, 300, listens=True)
+    election.take_look(TERM, 400 * MS, listens=False)
+    election._looked_ns = 600 * MS
+    assert election.tick(LOOKED, 699 * MS) is None
+    assert election.tick(LOOKED, 700 * MS) == "ask"
+
+
 def test_an_old_impression_of_the_log_is_no_reason_to_bid() -> None:
     """A node waking from a pause: its timer ran out before it read its socket (races 28)."""
     election = Election(SETTINGS, 0)

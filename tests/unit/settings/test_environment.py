@@ -65,7 +65,14 @@ def test_wrong_broker_addresses(value: str) -> None:
         from_environment(KafkaSettings, {"LEASEHOLD_KAFKA": value})
 
 
-@pytest.mark.parametrize("value", ["http://h:1", "redis://", "redis://h:x/0", "h:6379"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("http://h:1", "redis://", "redis://h:x/0", "h:6379"),
+        *("redis+sentinel://h:1", "redis+sentinel://h/name", "redis+sentinel://h:1,g/name"),
+        *("redis+sentinel://h:1/name/db", "redis+sentinel:///name", "sentinel://h:1/name"),
+    ],
+)
 def test_wrong_redis_addresses(value: str) -> None:
     with pytest.raises(ConfigurationError, match="LEASEHOLD_REDIS is"):
         from_environment(RedisSettings, {"LEASEHOLD_REDIS": value})
@@ -139,6 +146,31 @@ def test_a_password_behind_an_address_is_one_too() -> None:
     assert shown == "redis://h:1/0?db=2&password=********&ssl_Password=********"
     assert redis.where == "redis://h:1/0"
     assert RedisSettings(url="rediss://u:hidden@h:1/0").where == "rediss://h:1/0"
+
+
+def test_redis_is_found_by_sentinels() -> None:
+    """The user and the password before the addresses are the servers'; Sentinels have their own."""
+    redis = from_environment(
+        RedisSettings,
+        {
+            "LEASEHOLD_REDIS": "rediss+sentinel://ada:hidden@a:1,b:2/ledger/3",
+            "LEASEHOLD_REDIS_SENTINEL_USERNAME": "watcher",
+            "LEASEHOLD_REDIS_SENTINEL_PASSWORD": "word",
+            "LEASEHOLD_REDIS_CA": "ca.pem",
+        },
+    )
+    assert redis.sentinels == (("a", 1), ("b", 2))
+    assert redis.sentinel_service == "ledger"
+    assert redis.server_url == "rediss://ada:hidden@a/3"
+    assert redis.where == "rediss+sentinel://a:1,b:2/ledger/3"
+    assert "hidden" not in str(describe(redis)) + repr(redis)
+    tls = {"ssl": True, "ssl_ca_certs": "ca.pem"}
+    own = {"username": "watcher", "password": "word"}
+    assert redis.sentinel_options() == {"driver_info": None, **own, **tls}
+    plain = RedisSettings(url="redis+sentinel://a:1/ledger")
+    assert plain.server_url == "redis://a/0"
+    assert plain.sentinel_options() == {"driver_info": None}
+    assert RedisSettings(url="redis://a:1/0").sentinels == ()
 
 
 def test_a_secret_comes_from_a_file(tmp_path: Path) -> None:

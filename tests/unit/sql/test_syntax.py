@@ -75,7 +75,11 @@ REFUSED: list[tuple[str, str, int | None]] = [
     (f"SELECT {'x' * 64}", "22003", 8),
     (f'SELECT 1 AS é, "{"é" * 32}"', "22003", 16),
     # What the tree holds and is not known here, at its place.
-    ("MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE", "0A000", 12),
+    ("MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE RETURNING 1", "0A000", 65),
+    ("MERGE INTO t USING u ON true WHEN NOT MATCHED BY SOURCE THEN DELETE", "0A000", 12),
+    ("WITH m AS (MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE) SELECT 1", "0A000", 6),
+    ("SELECT * FROM (WITH w AS (DELETE FROM t) SELECT 1) s", "0A000", 21),
+    ("SELECT * FROM (SELECT 1 FROM t FOR UPDATE) s", "0A000", 32),
     ("SELECT a INTO u FROM t", "0A000", 15),
     ("SELECT xmlelement(name a)", "0A000", 8),
     ("SELECT json_object('a': 1)", "0A000", 8),

@@ -94,6 +94,9 @@ def test_statements_of_one_text_are_one_transaction(one: SqlClient) -> None:
         ("update t set nope = 1", "42703"),
         ("begin read only; delete from t", "25006"),
         ("set default_transaction_read_only = on; delete from t", "25006"),
+        ("set default_transaction_read_only = on; create table made (id int primary key)", "25006"),
+        ("set default_transaction_read_only = on; truncate t", "25006"),
+        ("set default_transaction_read_only = on; create role made", "25006"),
     ],
 )
 def test_what_is_refused(one: SqlClient, text: str, code: str) -> None:

@@ -57,7 +57,7 @@ def test_what_runs_again_has_the_same_rows(client: SqlClient, database: DevDatab
         ("create table t as select 1", "42P07"),
         ("create table if not exists t as select 1", "00000"),
         ("create table u as select nothing from t", "42703"),
-        ("create temporary table u as select 1", "0A000"),
+        ("create unlogged table u as select 1", "0A000"),
         ("create table u with (fillfactor = 10) as select 1", "0A000"),
         ("create table u as execute p", "0A000"),
         ("create materialized view u as select 1", "0A000"),

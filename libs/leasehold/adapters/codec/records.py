@@ -56,6 +56,7 @@ from leasehold.model.records.log import (
     RowChange,
     Unreadable,
 )
+from leasehold.model.records.notifications import Notifications
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome, Result, ResultBatch
 
 FORMAT: Final = 1
@@ -100,6 +101,8 @@ _BACKFILL_HEAD: Final = Backfill._fields.index("span")
 _SPAN: Final = record_restorer(KeySpan)
 _CHUNK_HEAD: Final = ChunkDecided._fields.index("through")
 _COMMIT_HEAD: Final = Commit._fields.index("principal")
+_COMMIT_TAIL: Final = (Commit._field_defaults["principal"], None)
+_NOTIFICATIONS: Final = record_restorer(Notifications)
 _REFUSAL_HEAD: Final = Refusal._fields.index("principal")
 _COMMITS_FIELD: Final = Decisions._fields.index("commits")
 _DECISIONS_HEAD: Final = Decisions._fields.index("grants") + 1
@@ -357,13 +360,15 @@ def _written(record: tuple[Any, ...], head: int) -> tuple[Any, ...]:
 
 def _commit_fields(commit: Commit) -> tuple[Any, ...]:
     if not commit.catalog:
-        # Without a principal as older releases write and read it.
-        return commit if commit.principal else commit[:_COMMIT_HEAD]
+        # By far the most: as older releases write and read it.
+        if commit.notifications is None and not commit.principal:
+            return commit[:_COMMIT_HEAD]
+        return _written(commit, _COMMIT_HEAD)
     written = commit._replace(catalog=tuple(map(_tagged_write, commit.catalog)))
     if commit.backfills:  # a chunk's, so that it has catalog writes, too
         spans = [_written(backfill, _BACKFILL_HEAD) for backfill in commit.backfills]
         written = written._replace(backfills=tuple(spans))  # type: ignore[arg-type]
-    return written if commit.principal else written[:_COMMIT_HEAD]
+    return _written(written, _COMMIT_HEAD)
 
 
 def _tagged_write(write: CatalogWrite) -> Any:
@@ -405,9 +410,11 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
 
 
 def _commit(fields: Any) -> Commit:
+    principal, notifications = _COMMIT_TAIL
     if len(fields) != _COMMIT_HEAD:
         fields = complete_fields(Commit, fields)
-    principal = fields[_COMMIT_HEAD] if len(fields) > _COMMIT_HEAD else ""
+        principal, told = fields[_COMMIT_HEAD:]
+        notifications = None if told is None else _NOTIFICATIONS(told)
     request_id, attempt, at_us, versions, changes, rows, reply_to, backfills, catalog, answer = (
         fields[:_COMMIT_HEAD]
     )
@@ -433,6 +440,7 @@ def _commit(fields: Any) -> Commit:
         tuple([_CATALOG(write) for write in catalog]) if catalog else (),
         answer,
         principal,
+        notifications,
     )
     return _new(Commit, restored)
 

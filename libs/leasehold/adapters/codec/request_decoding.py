@@ -36,6 +36,14 @@ from leasehold.model import byte_limits
 from leasehold.model.errors import InvalidText, MalformedRequest, RequestTooLarge
 from leasehold.model.features import FEATURE_NUMBER_MAX
 from leasehold.model.ids import parse_request_id, request_time_ms
+from leasehold.model.records.notifications import (
+    CHANNEL_BYTES_MAX,
+    NOTIFICATIONS_BYTES_MAX,
+    NOTIFICATIONS_MAX,
+    PAYLOAD_BYTES_MAX,
+    Notification,
+    Notifications,
+)
 from leasehold.model.records.requests import (
     ARGUMENTS_MAX,
     ChangeRequest,
@@ -72,19 +80,21 @@ _OPERATION: Final = (
 )
 _MANY: Final = ("table", "op", "columns", "rows", "keys", "schema_version", "arbiters")
 _SQL: Final = ("sql", "time_zones")
+_NOTIFY: Final = ("notify", "notifier")
 _ROWS_OF_JOB: Final = ("releases",)
 _CONTROL_SETTINGS: Final[tuple[str, ...]] = tuple(SETTINGS)
 _CLOCK_ACTIONS: Final = {"reset": True}
 _ACTIONS: Final = ("pause", "resume", "cancel", "dismiss", "set")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
-    "table": frozenset((*_SHARED, *_OPERATION, *_SQL, *_ROWS_OF_JOB)),
-    "transaction": frozenset((*_SHARED, "transaction", *_SQL, *_ROWS_OF_JOB)),
-    "sql": frozenset((*_SHARED, *_SQL, "held", "demands", *_ROWS_OF_JOB)),
+    "table": frozenset((*_SHARED, *_OPERATION, *_SQL, *_ROWS_OF_JOB, *_NOTIFY)),
+    "transaction": frozenset((*_SHARED, "transaction", *_SQL, *_ROWS_OF_JOB, *_NOTIFY)),
+    "sql": frozenset((*_SHARED, *_SQL, "held", "demands", *_ROWS_OF_JOB, *_NOTIFY)),
     "job": frozenset((*_SHARED, "job", "action", *_CONTROL_SETTINGS)),
     "clock": frozenset((*_SHARED, "clock")),
     "finalize": frozenset((*_SHARED, "finalize")),
     "barrier": frozenset((*_SHARED, "barrier")),
-    "releases": frozenset((*_SHARED, *_ROWS_OF_JOB)),
+    "releases": frozenset((*_SHARED, *_ROWS_OF_JOB, *_NOTIFY)),
+    "notify": frozenset((*_SHARED, *_NOTIFY)),
 }
 _OPERATION_FIELDS: Final = frozenset(_OPERATION)
 _EXPRESSION_FIELDS: Final = ({"expr"}, {"expr", "args", "types"})
@@ -152,7 +162,7 @@ def _request(fields: dict[Any, Any], read: tuple[Operation, ...] | None = None) 
         refuse_unknown(fields, frozenset().union(*_FIELDS.values()), "")
         raise MalformedRequest(
             "the request says nothing to do: expected one of 'table' with 'op', 'transaction', "
-            "'sql', or 'job' with 'action'",
+            "'sql', 'notify', or 'job' with 'action'",
             field="table",
         )
     if not fields.keys() <= _FIELDS[form]:
@@ -199,7 +209,50 @@ def _request(fields: dict[Any, Any], read: tuple[Operation, ...] | None = None) 
         check_whole_number(fields["finalize"], "finalize", 1, FEATURE_NUMBER_MAX)
         if form == "finalize"
         else 0,
+        _notifications(fields) if "notify" in fields or "notifier" in fields else None,
     )
+
+
+def _notifications(fields: dict[Any, Any]) -> Notifications:
+    """Read what is told to those who listen. Raises MalformedRequest, RequestTooLarge."""
+    given = fields.get("notify")
+    if type(given) is not list or not given:
+        raise unexpected_value("notify", "an array of [channel, payload]", given)
+    if len(given) > NOTIFICATIONS_MAX:
+        raise RequestTooLarge(
+            f"'notify' holds {len(given)} notifications; {NOTIFICATIONS_MAX} are taken",
+            field="notify",
+        )
+    sent = tuple(dict.fromkeys(map(_notification, given)))
+    if sum(each.size for each in sent) > NOTIFICATIONS_BYTES_MAX:
+        raise RequestTooLarge(
+            f"'notify' holds more than {NOTIFICATIONS_BYTES_MAX} bytes", field="notify"
+        )
+    if "notifier" not in fields:
+        return Notifications(sent)
+    said = fields["notifier"]
+    if type(said) is not list or len(said) != 2:
+        raise unexpected_value("notifier", "[node, process]", said)
+    process = check_whole_number(said[1], "notifier", -VERSION_MAX, VERSION_MAX)
+    return Notifications(sent, check_name(said[0], "", "notifier"), process)
+
+
+def _notification(pair: Any) -> Notification:
+    wanted = (
+        f"[channel, payload], texts of 1 to {CHANNEL_BYTES_MAX} and of at most {PAYLOAD_BYTES_MAX}"
+        " bytes"
+    )
+    if type(pair) is not list or len(pair) != 2 or {type(text) for text in pair} != {str}:
+        raise unexpected_value("notify", wanted, pair)
+    sizes = []
+    for text in pair:
+        check_storable(text, "", "notify", None)
+        sizes.append(len(text.encode()))
+    if not 1 <= sizes[0] <= CHANNEL_BYTES_MAX or sizes[1] > PAYLOAD_BYTES_MAX:
+        raise unexpected_value("notify", wanted, pair)
+    if any("\0" in text for text in pair):
+        raise unexpected_value("notify", "texts without the character U+0000", pair)
+    return Notification(*pair)
 
 
 def _fence(value: Any) -> LockFence:

@@ -45,7 +45,7 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
         fields["barrier"] = list(request.barrier)
     elif len(request.operations) == 1:
         fields |= _operation_fields(request.operations[0])
-    elif request.operations or (request.sql is None and not request.releases):
+    elif request.operations or not _says_more(request):
         fields["transaction"] = list(_all_fields(request.operations))
     if request.on_conflict is not OnConflict.RETRY:
         fields["on_conflict"] = request.on_conflict.value
@@ -70,7 +70,18 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
         fields["fence"] = list(request.fence)
     if request.demands:
         fields["demands"] = [list(column) for column in request.demands]
+    told = request.notifications
+    if told is not None:
+        fields["notify"] = [list(each) for each in told.sent]
+        if told.node:
+            fields["notifier"] = [told.node, told.process]
     return pack_fields(fields)
+
+
+def _says_more(request: ChangeRequest) -> bool:
+    """Return whether a request without operations says something to do all the same."""
+    told = request.notifications is not None
+    return request.sql is not None or bool(request.releases) or told
 
 
 def _all_fields(operations: Iterable[Operation]) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,13 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from leasehold.adapters.kafka.client import (
     ASK_SLICE_S,
@@ -31,6 +37,8 @@ NO_UUID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 _NOT_THERE: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 ASKED_ONE_BY_ONE_MAX: Final = 16
 LOOK_AGAIN_S: Final = 0.02
+_EARLIEST: Final[Any] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST: Final[Any] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 class AdminConnection(Closing):
@@ -200,15 +208,45 @@ class TopicAdmin(Closing):
         meanwhile."""
         future = self.topic_id_soon(topic)
         end_ns = boottime_ns() + int(ID_TIMEOUT_S * 1e9)
+        doing = f"asking which topic {topic} is"
+        return id_in(self._told(future, topic, doing, end_ns, give_up))
+
+    def offsets(
+        self,
+        topic: str,
+        partition: int,
+        timeout_s: float,
+        give_up: Callable[[], bool] = lambda: False,
+    ) -> tuple[int, int]:
+        """Return the partition's first offset and the one behind its last record, asked together.
+        `give_up` is asked twice a second meanwhile. Raises BusUnavailable.
+
+        ⚠ Not by the consumer that reads: a broker answers one connection's requests in their order,
+        so that the question would wait for the end of its fetch, a tenth of a second and more."""
+        asked = TopicPartition(topic, partition)
+        client = self._connection.client_for(topic)
+        ends = [
+            client.list_offsets({asked: spec}, request_timeout=timeout_s)[asked]
+            for spec in (_EARLIEST, _LATEST)
+        ]
+        end_ns = boottime_ns() + int(timeout_s * 1e9)
+        doing = f"asking for the end of {topic}"
+        first, end = (self._told(future, topic, doing, end_ns, give_up).offset for future in ends)
+        return first, end
+
+    def _told(
+        self, future: Any, topic: str, doing: str, end_ns: int, give_up: Callable[[], bool]
+    ) -> Any:
+        """Wait for what the broker says of a topic. Raises BusUnavailable."""
         while True:
             try:
-                return id_in(future.result(timeout=ASK_SLICE_S))
+                return future.result(timeout=ASK_SLICE_S)
             except (KafkaException, TimeoutError) as error:
                 if isinstance(error, TimeoutError) and boottime_ns() < end_ns and not give_up():
                     continue
                 if is_missing(error):
                     raise BusUnavailable(f"Kafka has no topic {topic}") from error
-                raise self._unavailable(f"asking which topic {topic} is", error) from error
+                raise self._unavailable(doing, error) from error
 
     def topic_id_soon(self, topic: str) -> Any:
         """Begin what `topic_id` does, and return a Future of what `id_in` takes."""

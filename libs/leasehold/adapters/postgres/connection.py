@@ -104,7 +104,7 @@ class PgwireClient:
         self._session: Session | None = None
         self._conversation: Conversation | None = None
         self._measures: Measures | None = None
-        self._is_to_rest = False
+        self._is_to_rest = self._is_to_tell = False
         self.address = ""
         self._early: list[bytes] | None = None  # what came by TLS before it was told that it began
         # Below: the loop's, for the limits of time.
@@ -160,6 +160,7 @@ class PgwireClient:
 
     def resume_writing(self) -> None:
         self._outlet.resume()
+        self.tell()
 
     def eof_received(self) -> bool:
         """Return False, which ends the connection: who says no more is gone."""
@@ -222,6 +223,19 @@ class PgwireClient:
         if start:
             self._is_to_rest = True
             self._server.workers.submit(self._work)
+
+    def tell(self) -> None:
+        """Tell the client what waits for it (NOTIFY), if its session is idle. ⚠ Not while it does
+        not read: what it is told would be nowhere bounded. It is told then when it reads, and one
+        that is busy when it is not."""
+        conversation = self._conversation
+        if conversation is None or self._outlet.is_paused or not conversation.tells:
+            return
+        with self._lock:
+            start = self._claim_work()
+        if start:
+            self._is_to_tell = True
+            self._server.turns.ask(self._turn)
 
     def end(self, error: LeaseholdError) -> None:
         """End the connection with these last words, as soon as nothing runs on it."""
@@ -350,11 +364,14 @@ class PgwireClient:
         conversation = self._conversation
         assert conversation is not None
         if self._outlet.is_paused:
+            self._is_to_tell = False
             self._server.workers.submit(self._work)
             return
         self._outlet.begin_turn()
         waits = self._serve(conversation, hurried=True)
         if waits is None:
+            if conversation.tells:  # what has come meanwhile, or was more than a portion
+                self._server.call_soon(self.tell)
             return
         if waits.until is None:
             self._server.workers.submit(self._work)
@@ -407,6 +424,8 @@ class PgwireClient:
         assert conversation is not None
         self._outlet.begin_work()
         self._serve(conversation, hurried=False)
+        if conversation.tells:
+            self._server.call_soon(self.tell)
 
     # --- on either -----------------------------------------------------------------------------
 
@@ -417,6 +436,9 @@ class PgwireClient:
             if self._is_to_rest:
                 self._is_to_rest = False
                 conversation.rest(Behind.STANDING)
+            if self._is_to_tell:
+                self._is_to_tell = False
+                conversation.tell()
             while conversation.phase is not _CLOSED:
                 taken = self._take_inbox(conversation)
                 if taken is None:

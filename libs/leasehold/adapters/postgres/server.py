@@ -13,7 +13,8 @@ import hmac
 import secrets
 import ssl
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address
 from threading import Event, Thread
 from typing import Any, Final, cast
@@ -168,7 +169,19 @@ class PgwireServer:
         self.call_soon(client.cancel, reason)
         return True
 
+    def tell_clients(self, processes: Collection[int]) -> None:
+        """Tell clients what waits for them, as soon as their sessions are idle."""
+        if processes:
+            with suppress(RuntimeError):  # the loop is closed, and everybody gone
+                self.call_soon(self._tell, processes)
+
     # --- on the loop -------------------------------------------------------------------------
+
+    def _tell(self, processes: Collection[int]) -> None:
+        for process in processes:
+            client = self._clients.get(process)
+            if client is not None:
+                client.tell()
 
     def now_s(self) -> float:
         return self.loop.time()

@@ -15,11 +15,10 @@ from threading import Thread
 from typing import Any, Final
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.os.live_objects import LiveObjects
+from leasehold.adapters.redis.client import connection_pool
 from leasehold.adapters.redis.resp import Malformed, Replies, pack_command
 from leasehold.settings.environment import RedisSettings
 
@@ -50,14 +49,7 @@ class RedisLine:
     it fails, one line says so."""
 
     def __init__(self, settings: RedisSettings, what: str) -> None:
-        self._pool = redis.ConnectionPool.from_url(
-            settings.url,
-            protocol=2,
-            socket_timeout=CONNECT_TIMEOUT_S,
-            socket_connect_timeout=CONNECT_TIMEOUT_S,
-            retry=Retry(NoBackoff(), 0),
-            **settings.client_options(),
-        )
+        self._pool = connection_pool(settings, CONNECT_TIMEOUT_S)
         self._where = settings.where
         self._what = what
         self._connection: Any = None

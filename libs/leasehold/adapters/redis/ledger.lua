@@ -3,7 +3,7 @@
 -- KEYS[1] is the prefix of a database's keys (its hash tag keeps them together); ARGV[1] names
 -- the command, the rest are its arguments. Replies are nested arrays of strings.
 --
---   <p>:meta                 hash    epoch, seeded, ready, part, fences
+--   <p>:meta                 hash    epoch, seeded, ready, part, fences, vouches, calls, vouched
 --   <p>:tables               hash    table -> "current min_version intent"
 --   <p>:sessions             hash    session -> "counter expiring agent"
 --   <p>:held:<session>       set     "table version" of each lease
@@ -20,9 +20,18 @@ local p = KEYS[1]
 local HOLDERS_MAX, SESSIONS_MAX, LEASES_PER_SESSION_MAX = 64, 10000, 10000
 
 -- D6: in the same call as the checks it guards, never before it.
-local info = redis.call('INFO', 'server')
-local _, before = string.find(info, 'run_id:', 1, true) -- plain: a pattern takes three times as long
-local run = string.match(info, '^%x+', before + 1)
+-- ⚠ D11: A server that was demoted, took another's state, and was made master again has lost what
+-- it had, under the run id that it had. Each time it is made master it names its state anew
+-- (master_replid, the one before is then the second), so both together are its run id.
+local info = redis.call('INFO', 'server', 'replication')
+local function told(name) -- plain: a pattern takes three times as long
+  local _, before = string.find(info, name, 1, true)
+  return string.match(info, '^%x+', before + 1)
+end
+local run = told('run_id:')
+if string.find(told('master_replid2:'), '[^0]') then
+  run = string.sub(run, 1, 20) .. string.sub(told('master_replid:'), 1, 20)
+end
 
 local function text(number) return string.format('%.0f', number) end
 
@@ -160,6 +169,15 @@ local function blocked(row, below)
   end
 end
 
+-- D11: the number of a call that extends a session, and up to which the master has seen them
+local function extension()
+  local vouches = meta('vouches')
+  if vouches == '' or vouches == '0' or vouches ~= meta('epoch') then return '0', '0' end
+  local call = text((tonumber(meta('calls')) or 0) + 1) -- users have rights on HSET alone
+  redis.call('HSET', p .. ':meta', 'calls', call)
+  return call, meta('vouched') == '' and '0' or meta('vouched')
+end
+
 local commands = {}
 
 -- an agent's commands
@@ -170,12 +188,12 @@ function commands.open(agent, session)
   local row = session_row(session)
   if row then
     local fresh = row.agent == agent and row.counter == 0 and not row.expiring
-    if fresh and held_count(session) == 0 then return {'opened', run, session} end
+    if fresh and held_count(session) == 0 then return {'opened', run, session, extension()} end
     return refuse('taken')
   end
   if redis.call('HLEN', p .. ':sessions') >= SESSIONS_MAX then return refuse('limit') end
   put_session(session, agent, 0, false)
-  return {'opened', run, session}
+  return {'opened', run, session, extension()}
 end
 
 function commands.renew(session, counter, held, confirmed)
@@ -186,7 +204,7 @@ function commands.renew(session, counter, held, confirmed)
   if tonumber(held) ~= held_count(session) then return refuse('register') end
   if tonumber(confirmed) ~= row.counter then return refuse('register') end
   put_session(session, row.agent, tonumber(counter), false)
-  return {'renewed', run, counter}
+  return {'renewed', run, counter, extension()}
 end
 
 local function may_register(id, version, seeded)
@@ -217,7 +235,7 @@ function commands.register(agent, session, counter)
       refused[#refused + 1] = {text(id), text(version)}
     end
   end
-  return {'registered', run, seeded and '1' or '0', refused}
+  return {'registered', run, seeded and '1' or '0', refused, extension()}
 end
 
 function commands.acquire(session, counter, id, version)
@@ -249,11 +267,25 @@ end
 
 -- the master's commands
 
-function commands.register_epoch(new)
+function commands.register_epoch(new, vouches)
   if tonumber(new) < epoch() then return refuse('epoch', {epoch = epoch()}) end
-  redis.call('HSET', p .. ':meta', 'epoch', new, 'fences', new)
+  local vouching = vouches == '1' and new or '0'
+  redis.call('HSET', p .. ':meta', 'epoch', new, 'fences', new, 'vouches', vouching)
   return {'epoch registered', run, meta('seeded') == run and '1' or '0',
     meta('ready') == run and '1' or '0'}
+end
+
+function commands.vouch(command_epoch, run_id, call)
+  local refused = not_master(tonumber(command_epoch))
+  if refused then return refused end
+  if run_id ~= run then return refuse('run id') end
+  local calls, vouched = tonumber(meta('calls')) or 0, tonumber(meta('vouched')) or 0
+  call = tonumber(call)
+  if call <= calls and call > vouched then
+    vouched = call
+    redis.call('HSET', p .. ':meta', 'vouched', text(vouched))
+  end
+  return {'vouched', run, text(vouched)}
 end
 
 local function follows(from, to)
@@ -538,11 +570,56 @@ local function is_deadlock(me)
   return false
 end
 
-function commands.take_lock(session, owner)
+local function no_locks(session)
   local refused = no_session(session)
   if refused then return refused end
   if meta('ready') ~= run then return refuse('not ready') end
   if meta('fences') ~= meta('epoch') then return refuse('unfenced') end
+end
+
+local function modes_of(holders, me)
+  for _, each in ipairs(holders) do
+    if each[1] == me then return each[2] end
+  end
+  return 0
+end
+
+function commands.claim_locks(session, owner)
+  local refused = no_locks(session)
+  if refused then return refused end
+  begin_run()
+  local me, wanted = session .. '.' .. owner, tonumber(ARGV[4])
+  local mode = ARGV[5] == '1' and EXCLUSIVE or SHARED
+  local held, full = {}, '0'
+  for i = 6, #ARGV, 3 do
+    if #held >= wanted then break end
+    local key = ARGV[i] .. ':' .. ARGV[i + 1] .. ':' .. ARGV[i + 2]
+    local holders, queue = live_lock(key)
+    local had, free = modes_of(holders, me), redis.call('HGET', waits, me) ~= key
+    if had == mode or had == SHARED + EXCLUSIVE then
+      free = true
+    else
+      for _, each in ipairs(before(holders, queue, me, #queue + 1)) do
+        if conflict(mode, each[2]) then free = false end
+      end
+      if free then
+        if had == 0 and is_full(key, holders, queue) then
+          full = '1'
+          break
+        end
+        holders = without(holders, me)
+        holders[#holders + 1] = {me, had + mode}
+      end
+      put_lock(key, holders, queue)
+    end
+    if free then held[#held + 1] = text((i - 6) / 3) end
+  end
+  return {'locks claimed', run, text(epoch()), full, held}
+end
+
+function commands.take_lock(session, owner)
+  local refused = no_locks(session)
+  if refused then return refused end
   begin_run()
   local me, key = session .. '.' .. owner, ARGV[4] .. ':' .. ARGV[5] .. ':' .. ARGV[6]
   local mode = ARGV[7] == '1' and EXCLUSIVE or SHARED
@@ -584,12 +661,7 @@ function commands.take_lock(session, owner)
   return {'lock waits', run}
 end
 
-function commands.give_lock(session, owner)
-  local refused = closed()
-  if refused then return refused end
-  begin_run()
-  local me, key = session .. '.' .. owner, ARGV[4] .. ':' .. ARGV[5] .. ':' .. ARGV[6]
-  local mode = ARGV[7] == '1' and EXCLUSIVE or SHARED
+local function give_lock(me, key, mode)
   if redis.call('HGET', waits, me) == key then leave_queue(me) end
   local holders, queue = live_lock(key)
   local had, given = 0, '0'
@@ -602,6 +674,27 @@ function commands.give_lock(session, owner)
   holders = without(holders, me)
   if had > 0 then holders[#holders + 1] = {me, had} end
   put_lock(key, holders, queue)
+  return given
+end
+
+function commands.give_lock(session, owner)
+  local refused = closed()
+  if refused then return refused end
+  begin_run()
+  local key = ARGV[4] .. ':' .. ARGV[5] .. ':' .. ARGV[6]
+  local mode = ARGV[7] == '1' and EXCLUSIVE or SHARED
+  return {'lock given', run, give_lock(session .. '.' .. owner, key, mode)}
+end
+
+function commands.give_locks(session, owner)
+  local refused = closed()
+  if refused then return refused end
+  begin_run()
+  local mode, given = ARGV[4] == '1' and EXCLUSIVE or SHARED, '0'
+  for i = 5, #ARGV, 3 do
+    local key = ARGV[i] .. ':' .. ARGV[i + 1] .. ':' .. ARGV[i + 2]
+    if give_lock(session .. '.' .. owner, key, mode) == '1' then given = '1' end
+  end
   return {'lock given', run, given}
 end
 
@@ -656,7 +749,11 @@ local function report(kind)
     meta('ready') == run and '1' or '0', found}
 end
 
-function commands.liveness() return report('liveness') end
+function commands.liveness()
+  local reply = report('liveness')
+  reply[7] = meta('calls') == '' and '0' or meta('calls')
+  return reply
+end
 
 function commands.newest()
   local flat, rows = redis.call('HGETALL', p .. ':tables'), {}

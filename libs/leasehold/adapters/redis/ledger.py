@@ -14,18 +14,21 @@ from pathlib import Path
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
+from leasehold.adapters.redis.client import make_client
+from leasehold.adapters.redis.server_look import NO_CLUSTER
 from leasehold.lease.commands import (
     LEASES_PER_SESSION_MAX,
+    LOCKS_PER_CALL_MAX,
     SESSION_ID_MAX,
     TABLES_PER_CALL_MAX,
     Acquire,
+    ClaimLocks,
     Command,
     DropTable,
     ExpireAgent,
     GiveLock,
+    GiveLocks,
     Holders,
     KillSession,
     ListLocks,
@@ -42,6 +45,7 @@ from leasehold.lease.commands import (
     SetMinVersion,
     Snapshot,
     TakeLock,
+    Vouch,
 )
 from leasehold.lease.replies import (
     Dropped,
@@ -54,6 +58,7 @@ from leasehold.lease.replies import (
     LivenessReport,
     LockGiven,
     LockList,
+    LocksClaimed,
     LockTaken,
     LockWaits,
     MinVersionSet,
@@ -67,6 +72,7 @@ from leasehold.lease.replies import (
     Reply,
     Seeded,
     SnapshotReport,
+    Vouched,
 )
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.settings.environment import RedisSettings
@@ -78,6 +84,13 @@ AGENT_BYTES_MAX: Final = 255
 NUMBER_MAX: Final = SESSION_ID_MAX
 """Lua's numbers are doubles."""
 
+_OF_CLUSTERS: Final = (
+    redis.exceptions.MovedError,
+    redis.exceptions.ClusterCrossSlotError,
+    redis.exceptions.ClusterDownError,
+)
+"""Answers that only a Redis Cluster gives."""
+
 Arguments = list[str | int]
 
 
@@ -88,17 +101,8 @@ class RedisLedger:
     def __init__(
         self, settings: RedisSettings, database: str, call_timeout_s: float = CALL_TIMEOUT_S
     ) -> None:
-        self._client: redis.Redis = redis.Redis.from_url(
-            settings.url,
-            decode_responses=True,
-            protocol=2,
-            socket_timeout=call_timeout_s,
-            socket_connect_timeout=call_timeout_s,
-            # What to do after a lost answer is the protocol's to decide, not the client's.
-            retry=Retry(NoBackoff(), 0),
-            single_connection_client=False,
-            max_connections=2,
-            **settings.client_options(),
+        self._client = make_client(
+            settings, call_timeout_s, decode_responses=True, max_connections=2
         )
         self._connection: Any = None
         self._prefix = f"leasehold:{{{database}}}"
@@ -115,6 +119,8 @@ class RedisLedger:
             except redis.exceptions.NoScriptError:  # a Redis that was restarted has no scripts
                 raw = self._ask("EVAL", source, arguments)
         except (redis.RedisError, OSError) as error:
+            if isinstance(error, _OF_CLUSTERS):
+                error = redis.RedisError(f"it is {NO_CLUSTER}")
             raise LedgerUnavailable(
                 f"Redis at {self._where} did not answer a {type(command).__name__} ({error}). "
                 "Reads and writes go on; schema changes wait until it is back.",
@@ -134,8 +140,9 @@ class RedisLedger:
         first = self.call(commands[0])  # afterwards the script is there
         _, digest = _script()
         given = [_arguments(command) for command in commands[1:]]
-        connection = self._open_connection()
+        connection: Any = None
         try:
+            connection = self._open_connection()
             connection.send_packed_command(
                 connection.pack_commands(
                     ("EVALSHA", digest, 1, self._prefix, *arguments) for arguments in given
@@ -143,7 +150,8 @@ class RedisLedger:
             )
             raw = [connection.read_response() for _ in given]
         except (redis.RedisError, OSError) as error:
-            connection.disconnect()  # replies that were not read belong to nobody
+            if connection is not None:
+                connection.disconnect()  # replies that were not read belong to nobody
             raise LedgerUnavailable(
                 f"Redis at {self._where} did not answer {len(commands)} questions ({error}). "
                 "Reads and writes go on; schema changes wait until it is back.",
@@ -163,7 +171,10 @@ class RedisLedger:
         if connection is None:
             connection = self._connection = self._client.connection_pool.get_connection()
         elif _stale(connection):
-            connection.disconnect()  # to send makes it anew
+            connection.disconnect()
+        if not connection.is_connected:
+            # ⚠ To send would connect it, too, but to where it was: Sentinels are asked here alone.
+            connection.connect()
         return connection
 
     def close(self) -> None:
@@ -194,6 +205,7 @@ _NAMES: Final[dict[type, str]] = {
     Acquire: "acquire",
     Release: "release",
     RegisterEpoch: "register_epoch",
+    Vouch: "vouch",
     Publish: "publish",
     SetMinVersion: "set_min_version",
     SeedTables: "seed",
@@ -203,6 +215,8 @@ _NAMES: Final[dict[type, str]] = {
     DropTable: "drop",
     TakeLock: "take_lock",
     GiveLock: "give_lock",
+    ClaimLocks: "claim_locks",
+    GiveLocks: "give_locks",
     ListLocks: "list_locks",
     Holders: "holders",
     Liveness: "liveness",
@@ -239,6 +253,8 @@ def _check_limits(command: Command) -> None:
         case Publish(changes=changes):
             assert 1 <= len(changes) <= TABLES_PER_CALL_MAX, "a publish names its tables"
             assert len({change.table for change in changes}) == len(changes)
+        case ClaimLocks(names=names) | GiveLocks(names=names):
+            assert 1 <= len(names) <= LOCKS_PER_CALL_MAX, "claims go in parts"
         case SeedTables(tables=tables):
             assert len(tables) <= TABLES_PER_CALL_MAX, "a re-seeding goes in parts"
             for seed in tables:
@@ -283,6 +299,7 @@ _REPLIES: Final[dict[str, Read]] = {
         "granted": Granted,
         "released": Released,
         "epoch registered": EpochRegistered,
+        "vouched": Vouched,
         "published": Published,
         "min version set": MinVersionSet,
         "seeded": Seeded,
@@ -293,6 +310,7 @@ _REPLIES: Final[dict[str, Read]] = {
         "lock taken": LockTaken,
         "lock waits": LockWaits,
         "lock given": LockGiven,
+        "locks claimed": LocksClaimed,
         "locks": LockList,
         "holders": HolderList,
         "liveness": LivenessReport,

@@ -12,9 +12,8 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
+from leasehold.adapters.redis.client import make_client
 from leasehold.model.errors import ConfigurationError, LedgerUnavailable
 from leasehold.model.process_rights import RedisRules
 from leasehold.settings.environment import RedisSettings
@@ -54,15 +53,7 @@ class RedisUsers:
 
     def __init__(self, settings: RedisSettings) -> None:
         self._where = settings.where
-        self._client: Any = redis.Redis.from_url(
-            settings.url,
-            decode_responses=True,
-            protocol=2,
-            socket_timeout=TIMEOUT_S,
-            socket_connect_timeout=TIMEOUT_S,
-            retry=Retry(NoBackoff(), 0),
-            **settings.client_options(),
-        )
+        self._client = make_client(settings, TIMEOUT_S, decode_responses=True)
 
     def lines(self) -> Mapping[str, str]:
         """Return what ACL LIST says of each user, by name."""

@@ -18,7 +18,7 @@ from leasehold.adapters.sqlite.layout import column_name
 from leasehold.adapters.sqlite.plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite.row_history import last_write, lsn_at, table_kept_from
 from leasehold.catalog.access import Access
-from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.descriptor import TEMPORARY_FROM, Descriptor
 from leasehold.catalog.history import check_kept, tables_at
 from leasehold.catalog.part import KeyRange, Part, scanned
 from leasehold.catalog.states import READABLE
@@ -73,6 +73,8 @@ class SqlitePast(Closing):
     def has_changed(self, table_id: int) -> bool:
         """Whether a row of the table was written since, so that its rows of now are not those of
         then. Raises SnapshotTooOld where the table was truncated since."""
+        if table_id >= TEMPORARY_FROM:
+            return False
         found = self._changed.get(table_id)
         if found is None:
             check_kept(table_kept_from(self.connection, table_id), self.lsn)

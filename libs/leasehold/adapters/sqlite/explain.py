@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import apsw
 
+from leasehold.adapters.sqlite.kept_rows import kept_tables
 from leasehold.adapters.sqlite.statement_functions import install
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import JSON, Prepared
-from leasehold.sql.planning.reads import describe_reads
+from leasehold.sql.planning.reads import READS_NOTHING, describe_reads
 
+Step: TypeAlias = tuple[int, int, str]
+"""A step of SQLite's plan: its number, that of the one above (0: none), and words."""
 _ONE_ROW: Final = "SCAN CONSTANT ROW"
 
 
@@ -24,12 +27,18 @@ def explain_statement(
     if prepared.tells_reads:
         tables = prepared.tables.values()
         values = (*parameters, *[None] * (len(prepared.parameters) - len(parameters)))
-        return [(line,) for line in describe_reads(prepared.reads, tables, values)]
+        found = (describe_reads(plan.reads, tables, values) for plan in prepared.plans)
+        lines_read = dict.fromkeys(line for lines in found for line in lines)
+        if len(lines_read) > 1:
+            lines_read.pop(READS_NOTHING, None)  # said of a part
+        return [(line,) for line in lines_read]
     names = {}
     for chosen in prepared.chosen:
         names[f"r{chosen.relation}"] = (chosen.table, "")
         names[f"i{chosen.relation}"] = (chosen.table, chosen.by)
-    plan = query_plan(connection, prepared.emitted)
+    with kept_tables(connection, prepared.parts):
+        steps = [query_plan(connection, each.emitted) for each in prepared.plans]
+    plan = _one_after_another(steps)
     if prepared.columns is not None and prepared.columns[0].kind == JSON:
         return [(_document(prepared, plan, names),)]
     depth: dict[int, int] = {0: -1}
@@ -41,7 +50,7 @@ def explain_statement(
 
 
 def _document(
-    prepared: Prepared, plan: Sequence[tuple[int, int, str]], names: Mapping[str, tuple[str, str]]
+    prepared: Prepared, plan: Sequence[Step], names: Mapping[str, tuple[str, str]]
 ) -> str:
     """Return the plan as PostgreSQL's JSON has one: a node within the other. Nobody counts costs,
     and what SQLite does beside scans is told in its words."""
@@ -86,8 +95,20 @@ def _node(
     return node
 
 
-def query_plan(connection: apsw.Connection, emitted: Emitted) -> list[tuple[int, int, str]]:
-    """Return SQLite's own steps, each with its number, the number of the one above, and words."""
+def _one_after_another(steps: Sequence[Sequence[Step]]) -> list[Step]:
+    """Return the steps of a statement's parts as those of one, with numbers of their own."""
+    made: list[Step] = []
+    last = 0
+    for part in steps:
+        before = last
+        for number, parent, text in part:
+            made.append((number + before, parent + before if parent else 0, text))
+            last = max(last, number + before)
+    return made
+
+
+def query_plan(connection: apsw.Connection, emitted: Emitted) -> list[Step]:
+    """Return SQLite's own steps."""
     install(connection, emitted)
     found = connection.execute(f"EXPLAIN QUERY PLAN {emitted.text}", [None] * emitted.highest)
     return [(number, parent, str(text)) for number, parent, _, text in found]

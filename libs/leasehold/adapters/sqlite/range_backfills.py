@@ -36,6 +36,7 @@ import msgpack
 
 from leasehold.adapters.os.scheduling import take_short_turns
 from leasehold.adapters.sqlite.checking.yielding import (
+    FILL_REST,
     STEPS_BETWEEN_LOOKS,
     GivesWay,
     ProcessorWaits,
@@ -64,7 +65,7 @@ CREATE TABLE IF NOT EXISTS range_backfills (
 DIRECT_ROWS_MAX: Final = 2_000
 """Of a range that is put at its very position: some ms, less than a run of its own takes."""
 PIECE_NS: Final = 15_000_000
-PIECE_BESIDE_NS: Final = 3_000_000
+PIECE_BESIDE_NS: Final = 2_000_000
 """Of a merge between two records, while users write: less than what each of them waits anyway.
 Processor time: where a processor is waited for, shorter pieces would wait as long, each of them."""
 PIECE_TAKES_MAX: Final = 4
@@ -111,7 +112,8 @@ class RangeBackfills:
         self._sorter = _Sorter(path, users)
         self._columns = ColumnBackfill(connection)
         self._failures: dict[tuple[int, int], tuple[Key, Refused]] = {}  # of what is committed
-        self._rows = PIECE_ROWS_FIRST
+        self._rows = PIECE_ROWS_FIRST  # of the last piece
+        self._row_ns = 0.0  # what a row of it took; 0: not known yet
         self._attached: _Waiting | None = None  # whose run this connection has
         self._merged = 0  # entries of that run
         self._waits: ProcessorWaits | None = None
@@ -263,18 +265,21 @@ class RangeBackfills:
         """Put a piece of about as many rows as take the time that there is for it. `put` returns
         how many it has passed."""
         beside, gentle = self._users.beside, self._users.gentle
+        wanted_ns = PIECE_BESIDE_NS // (2 if gentle else 1) if beside else PIECE_NS
+        if self._row_ns:
+            # ⚠ By what is wanted now: the last piece may be of a time when nobody was beside it.
+            fit = min(int(wanted_ns / self._row_ns), 2 * self._rows)
+            self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, fit))
         rows = self._rows if rows_max is None else min(self._rows, rows_max)
         begun_ns, worked_ns = monotonic_ns(), thread_time_ns()
         passed = put(rows)
         took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
-        wanted_ns = PIECE_BESIDE_NS // (2 if gentle else 1) if beside else PIECE_NS
-        fit = rows * wanted_ns // max(1, worked_ns, took_ns // PIECE_TAKES_MAX)
-        self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, min(fit, 2 * rows)))
+        self._row_ns = max(1, worked_ns, took_ns // PIECE_TAKES_MAX) / rows
         if not beside:
             return Merged(passed, 0)
         waited_ns = self._waits_of_users_ns()
         if waited_ns is not None:
-            return Merged(passed, pause_by_need_ns(worked_ns, waited_ns, gentle=gentle))
+            return Merged(passed, pause_by_need_ns(worked_ns, waited_ns, FILL_REST, gentle=gentle))
         return Merged(passed, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
 
     def _waits_of_users_ns(self) -> int | None:
@@ -469,7 +474,7 @@ class _Sorter:
             connection.execute(f"PRAGMA cache_size = -{SORTER_CACHE_MB * 1024}")
             connection.execute("ATTACH ? AS store", (str(self._store),))
             connection.set_progress_handler(
-                GivesWay(self._users, self._closing, by_need=True), STEPS_BETWEEN_LOOKS
+                GivesWay(self._users, self._closing, FILL_REST), STEPS_BETWEEN_LOOKS
             )
             connection.execute(work.make)
             connection.execute(work.select, work.bindings)

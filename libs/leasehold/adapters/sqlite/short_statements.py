@@ -37,7 +37,8 @@ def is_brief(connection: apsw.Connection, prepared: Prepared) -> bool:
     known = _KNOWN.get(prepared.emitted)
     if known is None:
         try:
-            known = not (prepared.explain or prepared.asks_system) and all(
+            whole = prepared.explain or prepared.asks_system or prepared.parts
+            known = not whole and all(
                 _is_brief(connection, emitted) for emitted in _parts(prepared)
             )
         except apsw.SQLError:  # it names own rows, of which this connection has no table yet
@@ -52,6 +53,7 @@ def needs_nothing(prepared: Prepared) -> bool:
     emitted = prepared.emitted
     return not (
         prepared.explain
+        or prepared.parts
         or prepared.visits is not None
         or prepared.beside.tables
         or emitted.asks_system

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import apsw
@@ -26,7 +26,7 @@ from leasehold.adapters.sqlite.query import (
     open_budget,
 )
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.elements import Column, CommitContext
 from leasehold.catalog.physical_names import column_name, shadow_name, table_name
 from leasehold.model.budget import Budget, size_of
 from leasehold.model.errors import (
@@ -37,7 +37,7 @@ from leasehold.model.errors import (
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Genids, Image
 from leasehold.rows.generated import derive
-from leasehold.sql.binding.bound_write import BoundWrite
+from leasehold.sql.binding.bound_write import BoundAction, BoundWrite
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import Prepared, Write
 from leasehold.transaction.duplicate_key import primary_key_exists
@@ -71,15 +71,27 @@ class RowWrite:
 class Written:
     """The result of a write: `count` is the rows as the command's tag counts them, `rows` are those
     of RETURNING, and `sought` the keys that ON CONFLICT has looked for, with the index (0: the
-    primary key)."""
+    primary key). `before`: what the parts of the statement have come to that have run before this
+    one; with `is_query` this one has read rows and written none."""
 
     writes: list[RowWrite] = field(default_factory=list)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     sought: list[tuple[int, Key]] = field(default_factory=list)
+    before: list[Written] = field(default_factory=list)
+    is_query: bool = False
 
     @property
     def count(self) -> int:
-        return len(self.writes)
+        return len(self.rows if self.is_query else self.writes)
+
+    @property
+    def parts(self) -> tuple[Written, ...]:
+        """Return what all parts of the statement have come to, in their order."""
+        return (*self.before, self)
+
+
+Done: TypeAlias = dict[Key, Image | None]
+"""What a statement has made of rows of one table, by the keys that they had before; None: gone."""
 
 
 class Writing:
@@ -95,9 +107,11 @@ class Writing:
         limits: Limits = NO_LIMITS,
         hidden_keys: Iterator[str] | None = None,
         as_of: int = 0,
+        done: Done | None = None,
     ) -> None:
         """Prepare a run. `hidden_keys` gives keys of rows that are inserted into a table without a
-        primary key; `as_of` is as in `query.run`."""
+        primary key; `as_of` is as in `query.run`; `done` is what other parts of the statement have
+        made of rows of its table."""
         assert prepared.write is not None
         self._connection = connection
         self._prepared = prepared
@@ -111,7 +125,7 @@ class Writing:
         self._descriptor: Descriptor = bound.descriptor
         self._ids = tuple(c.element_id for c in bound.columns)
         self._written = Written()
-        self._done: dict[Key, Image | None] = {}
+        self._done: Done = {} if done is None else done
         self._budget: Budget
 
     def run(self) -> Written:
@@ -135,7 +149,9 @@ class Writing:
         with closing(self._found(self._prepared.emitted, self._parameters)) as found:
             for row in found:
                 if kind == "INSERT":
-                    self._insert(row)
+                    self._insert(self._write.bound.given, row)
+                elif kind == "MERGE":
+                    self._merge(row)
                 else:
                     self._change(row, deletes=kind == "DELETE")
 
@@ -160,7 +176,7 @@ class Writing:
         before, genids, new, extra = found
         key = tuple(before[e] for e in self._descriptor.primary_key)
         if key in self._done:
-            return  # FROM has joined it more than once: it is changed once
+            return  # FROM has joined it more than once, or another part has: it is changed once
         if deletes:
             self._add(RowWrite(key, before, None, genids, frozenset()), before, extra)
             return
@@ -188,16 +204,17 @@ class Writing:
 
     # ---------------------------------------------------------- INSERT
 
-    def _insert(self, row: tuple[Any, ...]) -> None:
+    def _insert(self, given: Sequence[Column], row: tuple[Any, ...]) -> None:
         bound = self._write.bound
-        values = {c.element_id: v for c, v in zip(bound.given, row, strict=True)}
+        values = {c.element_id: v for c, v in zip(given, row, strict=True)}
         if self._descriptor.hidden_key:
             values[self._descriptor.primary_key[0]] = next(self._hidden_keys)
         image = self._checked(None, values)
         key = tuple(image[e] for e in self._descriptor.primary_key)
         if bound.conflict is not None and self._meets(key, image):
             return
-        if self._done.get(key) is not None:
+        there = self._done.get(key)
+        if there is not None and self._key_in(0, there) == key:
             raise primary_key_exists(self._descriptor, key)
         arbiters = tuple(self._write.there)  # by none of them a row is in the way, or there is none
         self._add(RowWrite(key, None, image, None, frozenset(values), arbiters), image, ())
@@ -213,10 +230,12 @@ class Writing:
             self._written.sought.append((arbiter, sought))
             own = self._own_in_the_way(arbiter, image)
             found = [] if own else self._rows(emitted, self._values(image))
+            # What this statement has made of a row is what counts, not what is there.
+            found = [row for row in found if self._key_of(row) not in self._done]
             if own or found:
                 if self._write.update is None:
                     return True
-                if own or self._key_of(found[0]) in self._done:
+                if own:
                     raise TooManyRows(
                         "ON CONFLICT DO UPDATE command cannot affect row a second time"
                     )
@@ -260,6 +279,46 @@ class Writing:
         key = tuple(before[e] for e in self._descriptor.primary_key)
         genids = _genids(self._descriptor, row[width:])
         self._add(RowWrite(key, before, after, genids, frozenset(given)), after, ())
+
+    # ---------------------------------------------------------- MERGE
+
+    def _merge(self, row: tuple[Any, ...]) -> None:
+        """Do with a row of the source what the first WHEN says that holds."""
+        before, genids, _, extra = found_in(self._write.bound, row)
+        matched = bool(before)
+        slots = (*self._parameters, *self._values(before), *extra)
+        for action in self._write.actions:
+            bound, condition = action.bound, action.condition
+            if bound.matched is not matched:
+                continue
+            if condition is not None and not self._rows(condition, slots)[0][0]:
+                continue
+            values = () if action.values is None else self._rows(action.values, slots)[0]
+            if bound.kind == "INSERT":
+                self._insert(bound.given, values)
+            elif bound.kind != "NOTHING":
+                self._change_matched(bound, before, genids, values)
+            return
+
+    def _change_matched(
+        self,
+        action: BoundAction,
+        before: dict[int, Any],
+        genids: Genids | None,
+        values: tuple[Any, ...],
+    ) -> None:
+        key = tuple(before[e] for e in self._descriptor.primary_key)
+        if key in self._done:
+            raise TooManyRows(
+                "MERGE command cannot affect row a second time",
+                hint="Ensure that not more than one source row matches any one target row.",
+            )
+        if action.kind == "DELETE":
+            self._add(RowWrite(key, before, None, genids, frozenset()), before, ())
+            return
+        new = {c.element_id: v for c, v in zip(action.given, values, strict=True)}
+        after = self._updated(before, new)
+        self._add(RowWrite(key, before, after, genids, frozenset(new)), after, ())
 
     # ---------------------------------------------------------- both
 

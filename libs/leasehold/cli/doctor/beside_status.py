@@ -83,7 +83,7 @@ class BesideLook:
             seen = look_at_redis(self._settings.redis, LOOK_S)
         except LeaseholdError:
             return
-        self._warn(durability_of_redis(seen))
+        self._warn(durability_of_redis(seen, len(self._settings.redis.sentinels)))
 
     def _look_at_log(self) -> None:
         log = self._settings.topics.log.name

@@ -93,3 +93,5 @@ class Facts:
     redis: RedisSeen | Unseen
     cluster: ClusterSeen | Unseen
     folder: FolderSeen | Unseen
+    sentinels: int = 0
+    """How many LEASEHOLD_REDIS names."""

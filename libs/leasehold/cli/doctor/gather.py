@@ -55,6 +55,7 @@ def gather(
         kind=kind,
         release=__version__,
         log_budget_bytes=settings.cluster.log_budget_bytes,
+        sentinels=len(settings.redis.sentinels),
         **parts,
     )
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from leasehold.adapters.kafka.cluster_look import KafkaSeen, TopicSeen, rows_topics
+from leasehold.adapters.kafka.durability import UNCLEAN, WRITES_ACKNOWLEDGED, find_weaknesses
 from leasehold.cli.doctor.facts import Facts
 from leasehold.cli.doctor.finding import Check, Problem, Unseen, fail, unseen, warn
 from leasehold.cli.output import clock_time
 from leasehold.model.process_rights import TOPIC
 from leasehold.model.topics import Topic, Topics
 
-WRITES_ACKNOWLEDGED: Final = "min.insync.replicas"
-UNCLEAN: Final = "unclean.leader.election.enable"
 LETTERS_RECENT_US: Final = 24 * 3600 * 1_000_000
 MIB: Final = 1 << 20
 WARN_PERCENT: Final = 80
@@ -134,25 +133,8 @@ def judge_kafka_durability(facts: Facts) -> Iterator[Problem]:
 
 def durability_of(name: str, seen: TopicSeen, brokers: int) -> Iterator[Problem]:
     """Yield how records of one topic could be lost that were acknowledged."""
-    replicas = min(part.replicas for part in seen.partitions)
-    if replicas == 1:
-        yield warn(
-            f"{name} is on one broker of {brokers}: acknowledged writes are lost with its disk",
-            "in production have three brokers, and topics made with LEASEHOLD_REPLICATION_FACTOR=3",
-        )
-    settings = seen.settings or {}
-    least = settings.get(WRITES_ACKNOWLEDGED)
-    if replicas > 1 and least is not None and int(least) < replicas // 2 + 1:
-        yield warn(
-            f"{name} acknowledges a record that {least} of {replicas} brokers have: it is lost if"
-            " those fail",
-            f"set {WRITES_ACKNOWLEDGED}={replicas // 2 + 1} of {name}",
-        )
-    if settings.get(UNCLEAN) == "true":
-        yield warn(
-            f"{name} may be led by a broker that lacks acknowledged records",
-            f"set {UNCLEAN}=false of {name}",
-        )
+    for weakness in find_weaknesses(name, seen, brokers):
+        yield warn(*weakness)
 
 
 def judge_rights(facts: Facts) -> Iterator[Problem]:

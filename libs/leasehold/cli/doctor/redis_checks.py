@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from leasehold.adapters.redis.durability import find_redis_weaknesses
 from leasehold.adapters.redis.server_look import RedisSeen
 from leasehold.cli.doctor.facts import Facts
 from leasehold.cli.doctor.finding import Check, Problem, Unseen, fail, warn
@@ -12,7 +13,6 @@ from leasehold.cli.doctor.finding import Check, Problem, Unseen, fail, warn
 MEMORY_WARN_PERCENT: Final = 80
 MEMORY_FAIL_PERCENT: Final = 95
 MIB: Final = 1 << 20
-NO_EVICTION: Final = "noeviction"
 
 
 def _redis(facts: Facts) -> RedisSeen:
@@ -47,27 +47,13 @@ def judge_memory(facts: Facts) -> Iterator[Problem]:
 def judge_redis_durability(facts: Facts) -> Iterator[Problem]:
     """Yield how Redis could lose the ledger. No write is lost with it; schema changes wait until
     agents have taken their leases anew."""
-    return durability_of_redis(_redis(facts))
+    return durability_of_redis(_redis(facts), facts.sentinels)
 
 
-def durability_of_redis(redis: RedisSeen) -> Iterator[Problem]:
-    if not redis.appends:
-        yield warn(
-            "Redis keeps no append-only file: it forgets the lease ledger when it restarts, and"
-            " schema changes wait for a session's time",
-            "appendonly yes (docs/how-to/deploy.md)",
-        )
-    elif redis.append_fails:
-        yield fail(
-            "Redis could not write its append-only file the last time",
-            "look at its log and its disk",
-        )
-    if redis.policy not in ("", NO_EVICTION):
-        yield warn(
-            f"Redis gives up keys when its memory is full (maxmemory-policy {redis.policy}): leases"
-            " vanish by that while agents hold them",
-            "maxmemory-policy noeviction",
-        )
+def durability_of_redis(redis: RedisSeen, sentinels: int) -> Iterator[Problem]:
+    """Yield the same of a Redis that was looked at; `sentinels`: how many the settings name."""
+    for words, to_do, breaks in find_redis_weaknesses(redis, sentinels):
+        yield fail(words, to_do) if breaks else warn(words, to_do)
 
 
 REDIS_CHECKS: Final = (
@@ -75,7 +61,7 @@ REDIS_CHECKS: Final = (
 )
 REDIS_DURABILITY: Final = Check(
     "ledger's durability",
-    "append-only file and maxmemory-policy of Redis",
+    "append-only file, maxmemory-policy, replica and Sentinels of Redis",
     ("redis",),
     judge_redis_durability,
 )

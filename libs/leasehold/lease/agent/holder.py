@@ -25,6 +25,7 @@ from leasehold.lease.agent.session import AgentSession, HolderLimits
 from leasehold.lease.agent.waiters import Waiters
 from leasehold.lease.commands import Acquire, Command, Lease, Register, Release
 from leasehold.lease.replies import (
+    Extension,
     Granted,
     LedgerRefused,
     Opened,
@@ -346,10 +347,10 @@ class Holder:
         if isinstance(reply, Opened | Renewed | Registered):
             self.session.confirmed()
         match reply:
-            case Opened(run_id, _):
-                self.session.judged_by(run_id, now_ns)
-            case Renewed(run_id, _):
-                self.session.renewed_by(run_id, now_ns)
+            case Opened(run_id, _, call, vouched):
+                self.session.judged_by(run_id, now_ns, Extension(call, vouched))
+            case Renewed(run_id, _, call, vouched):
+                self.session.renewed_by(run_id, now_ns, Extension(call, vouched))
             case Registered():
                 assert isinstance(command, Register)
                 self._registered(command, reply, now_ns, effects)
@@ -375,7 +376,8 @@ class Holder:
                 self._lose(lease)  # refused, or left out because nobody uses it
                 self._acknowledge(lease.table, effects)
         if reply.seeded:
-            self.session.judged_by(reply.run_id, now_ns)
+            extension = Extension(reply.call, reply.vouched)
+            self.session.judged_by(reply.run_id, now_ns, extension)
             self._follow()
         else:  # D6: the re-seeding will judge again; until then nothing is extended
             self.session.is_open = True

@@ -2,6 +2,11 @@
 
 The session is what lives and dies; leases live as long as it does. One renewal serves all of
 them, so the cost of staying alive does not grow with the tables.
+
+Where the ledger may be replaced by another one while it lives (Sentinel), what it answers proves
+nothing of the one that the master publishes through. There a call extends the session, from its
+sending, once the master has vouched for it: it was then seen before the master left this ledger,
+and whoever publishes through another one waits a TTL first (D6, D11).
 """
 
 from collections.abc import Iterator
@@ -9,10 +14,17 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from leasehold.lease.commands import SESSION_ID_MAX, Command, Lease, OpenSession, Register, Renew
-from leasehold.lease.replies import RefusalReason
+from leasehold.lease.replies import Extension, RefusalReason
+
+AT_ONCE: Final = Extension(0, 0)
 
 RENEWALS_PER_TTL: Final = 3
 MARGINS_PER_TTL: Final = 30
+LOOKS_PER_RENEWAL: Final = 5
+"""How often the ledger is asked in the time of a renewal when half of the session has passed, and
+the master has vouched for no call since."""
+UNVOUCHED_MAX: Final = 16
+"""Calls that are remembered until the master vouches for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,7 @@ class AgentSession:
         "_limits",
         "_run_id",
         "_sent_ns",
+        "_unvouched",
         "expires_ns",
         "id",
         "is_open",
@@ -69,6 +82,7 @@ class AgentSession:
         self._counter = 0  # rises with every call, so that no two calls look alike (D7)
         self._confirmed = 0  # the counter of the last one answered: what the ledger has (D6)
         self._sent_ns = 0
+        self._unvouched: list[tuple[int, int]] = []  # (call, when it was sent), in order
         self.id = 0  # 0: none
         self.is_open = False
         self.must_register = False  # D6: ledger and agent may differ in what is held
@@ -108,30 +122,63 @@ class AgentSession:
     def sent(self, now_ns: int) -> None:
         self._sent_ns = now_ns
 
-    def judged_by(self, run_id: str, now_ns: int) -> None:
+    def is_awaiting_vouch(self, now_ns: int) -> bool:
+        """Whether it is open, and usable only once the master has vouched for a call."""
+        return self.is_open and bool(self._unvouched) and now_ns >= self.expires_ns
+
+    def judged_by(self, run_id: str, now_ns: int, extension: Extension = AT_ONCE) -> None:
         """The ledger of this run id knows all that is held here, by the log's versions."""
+        if run_id != self._run_id:
+            self._unvouched.clear()  # the numbers of another ledger's calls
         self._run_id = run_id
         self.is_open = True
         self.must_register = False
-        self._extend(now_ns)
+        self._extend_by(extension, now_ns)
 
-    def renewed_by(self, run_id: str, now_ns: int) -> None:
+    def renewed_by(self, run_id: str, now_ns: int, extension: Extension = AT_ONCE) -> None:
         if run_id != self._run_id:
             self.must_register = True  # D6: an answer by another ledger extends nothing
         else:
-            self._extend(now_ns)
+            self._extend_by(extension, now_ns)
 
     def served_by(self, run_id: str) -> None:
         """A lease was granted or released; by another ledger it is the only one it knows (D6)."""
         if run_id != self._run_id:
             self.must_register = True
 
-    def _extend(self, now_ns: int) -> None:
-        """Extend the session from the *sending* of the call (D3): a reply that comes after its own
-        expiry grants nothing."""
-        self.expires_ns = self._sent_ns + self._limits.session_ttl_ns - self._limits.margin_ns
+    def _extend_by(self, extension: Extension, now_ns: int) -> None:
         self.renew_ns = self._sent_ns + self._limits.renew_every_ns
         self.trouble = None
+        if not self._needs_vouch(extension):
+            self._unvouched.clear()
+            self._extend(self._sent_ns, now_ns)
+            return
+        if len(self._unvouched) >= UNVOUCHED_MAX:
+            del self._unvouched[-1]  # the first ones are vouched for first, this one last
+        self._unvouched.append((extension.call, self._sent_ns))
+        while self._unvouched and self._unvouched[0][0] <= extension.vouched:
+            self._extend(self._unvouched.pop(0)[1], now_ns)
+        self._ask_soon(now_ns)
+
+    def _needs_vouch(self, extension: Extension) -> bool:
+        """Whether the call counts only once the master has seen it (D11)."""
+        return extension.call > 0
+
+    def _extend(self, sent_ns: int, now_ns: int) -> None:
+        """Extend the session from the *sending* of a call (D3): a reply that comes after its own
+        expiry grants nothing."""
+        limits = self._limits
+        expires_ns = sent_ns + limits.session_ttl_ns - limits.margin_ns
+        self.expires_ns = max(self.expires_ns, expires_ns)
+
+    def _ask_soon(self, now_ns: int) -> None:
+        """Ask before the next renewal is due, where the master is late in vouching."""
+        limits = self._limits
+        if now_ns >= self.expires_ns:
+            self.renew_ns = self._sent_ns + limits.retry_after_ns
+        elif now_ns >= self.expires_ns - limits.session_ttl_ns // 2:
+            pause_ns = max(limits.retry_after_ns, limits.renew_every_ns // LOOKS_PER_RENEWAL)
+            self.renew_ns = self._sent_ns + pause_ns
 
     def wait(self, now_ns: int) -> None:
         self.retry_ns = now_ns + self._limits.retry_after_ns
@@ -141,3 +188,4 @@ class AgentSession:
         self.id = 0
         self.is_open = False
         self.must_register = must_register
+        self._unvouched.clear()

@@ -15,6 +15,7 @@ from leasehold.lease.ledger.state import (
     LedgerState,
     SessionRow,
     TableRow,
+    count_extension,
     refuse_closed,
     refuse_session,
 )
@@ -38,13 +39,13 @@ def open_session(state: LedgerState, command: OpenSession, run_id: str) -> Reply
     row = state.sessions.get(command.session)
     if row is not None:
         fresh = row == SessionRow(command.agent, 0, False) and not state.held(command.session)
-        return (
-            Opened(run_id, command.session) if fresh else LedgerRefused(RefusalReason.TAKEN, run_id)
-        )
+        if not fresh:
+            return LedgerRefused(RefusalReason.TAKEN, run_id)
+        return Opened(run_id, command.session, *count_extension(state))
     if len(state.sessions) >= SESSIONS_MAX:
         return LedgerRefused(RefusalReason.LIMIT, run_id)
     state.sessions[command.session] = SessionRow(command.agent, 0, False)
-    return Opened(run_id, command.session)
+    return Opened(run_id, command.session, *count_extension(state))
 
 
 def renew(state: LedgerState, command: Renew, run_id: str) -> Reply:
@@ -59,7 +60,7 @@ def renew(state: LedgerState, command: Renew, run_id: str) -> Reply:
     if not _is_as_its_sender_knows(state, command):
         return LedgerRefused(RefusalReason.REGISTER, run_id)
     state.sessions[command.session] = row._replace(counter=command.counter)
-    return Renewed(run_id, command.counter)
+    return Renewed(run_id, command.counter, *count_extension(state))
 
 
 def _is_as_its_sender_knows(state: LedgerState, command: Renew) -> bool:
@@ -86,7 +87,7 @@ def register(state: LedgerState, command: Register, run_id: str) -> Reply:
     refused = tuple(lease for lease in command.leases if not _may_register(state, lease, seeded))
     state.sessions[command.session] = SessionRow(command.agent, command.counter, False)
     state.put(command.session, set(command.leases) - set(refused))
-    return Registered(run_id, seeded, refused)
+    return Registered(run_id, seeded, refused, *count_extension(state))
 
 
 def _may_register(state: LedgerState, lease: Lease, seeded: bool) -> bool:

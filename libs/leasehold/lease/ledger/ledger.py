@@ -11,10 +11,12 @@ from typing import Any
 from leasehold.lease.commands import (
     HOLDERS_MAX,
     Acquire,
+    ClaimLocks,
     Command,
     DropTable,
     ExpireAgent,
     GiveLock,
+    GiveLocks,
     Holders,
     KillSession,
     ListLocks,
@@ -31,6 +33,7 @@ from leasehold.lease.commands import (
     SetMinVersion,
     Snapshot,
     TakeLock,
+    Vouch,
 )
 from leasehold.lease.ledger import agent_commands, lock_commands, master_commands
 from leasehold.lease.ledger.state import LedgerState, check
@@ -70,7 +73,7 @@ def _sessions(state: LedgerState) -> tuple[SessionStatus, ...]:
 
 def _liveness(state: LedgerState, command: Liveness, run_id: str) -> Reply:
     seeded, ready = state.seeded == run_id, state.ready == run_id
-    return LivenessReport(run_id, state.epoch, seeded, ready, _sessions(state))
+    return LivenessReport(run_id, state.epoch, seeded, ready, _sessions(state), state.calls)
 
 
 def _newest(state: LedgerState, command: Newest, run_id: str) -> Reply:
@@ -106,6 +109,7 @@ _COMMANDS: dict[type, Callable[[LedgerState, Any, str], Reply]] = {
     Acquire: agent_commands.acquire,
     Release: agent_commands.release,
     RegisterEpoch: master_commands.register_epoch,
+    Vouch: master_commands.vouch,
     Publish: master_commands.publish,
     SetMinVersion: master_commands.set_min_version,
     SeedTables: master_commands.seed_tables,
@@ -115,6 +119,8 @@ _COMMANDS: dict[type, Callable[[LedgerState, Any, str], Reply]] = {
     DropTable: master_commands.drop_table,
     TakeLock: lock_commands.take_lock,
     GiveLock: lock_commands.give_lock,
+    ClaimLocks: lock_commands.claim_locks,
+    GiveLocks: lock_commands.give_locks,
     ListLocks: lock_commands.list_locks,
     Holders: _holders,
     Liveness: _liveness,

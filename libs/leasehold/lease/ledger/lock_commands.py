@@ -11,7 +11,9 @@ from leasehold.lease.commands import (
     LOCK_USERS_MAX,
     LOCKS_MAX,
     WAITS_FOLLOWED_MAX,
+    ClaimLocks,
     GiveLock,
+    GiveLocks,
     ListLocks,
     TakeLock,
 )
@@ -29,6 +31,7 @@ from leasehold.lease.replies import (
     LedgerRefused,
     LockGiven,
     LockList,
+    LocksClaimed,
     LockTaken,
     LockUse,
     LockWaits,
@@ -39,14 +42,61 @@ from leasehold.lease.replies import (
 NO_ROW = LockRow({}, ())
 
 
-def take_lock(state: LedgerState, command: TakeLock, run_id: str) -> Reply:
-    gone = refuse_session(state, command.session, run_id)
+def _refuse_locks(state: LedgerState, session: int, run_id: str) -> LedgerRefused | None:
+    """Return why a session gets no locks now, None where it may get some."""
+    gone = refuse_session(state, session, run_id)
     if gone is not None:
         return gone
     if state.ready != run_id:  # one of before may still be used
         return LedgerRefused(RefusalReason.NOT_READY, run_id)
     if state.fences != state.epoch:
         return LedgerRefused(RefusalReason.UNFENCED, run_id)
+    return None
+
+
+def claim_locks(state: LedgerState, command: ClaimLocks, run_id: str) -> Reply:
+    refused = _refuse_locks(state, command.session, run_id)
+    if refused is not None:
+        return refused
+    _begin_run(state, run_id)
+    mode = _mode_of(command.exclusive)
+    me: Owner = (command.session, command.owner)
+    held: list[int] = []
+    full = False
+    for place, key in enumerate(command.names):
+        if len(held) >= command.wanted:
+            break
+        row = _live_row(state, key)
+        had = row.holders.get(me, 0)
+        if not had & mode:
+            others = _before(row, me, len(row.queue))
+            waits = state.waits.get(me) == key  # it has a place in the queue, and keeps that
+            if waits or any(_conflict(mode, other) for _, other in others):
+                _put(state, key, row)
+                continue
+            if not had and _is_full(state, key, row):
+                full = True
+                break
+            _put(state, key, row._replace(holders={**row.holders, me: had | mode}))
+        held.append(place)
+    return LocksClaimed(run_id, state.epoch, full, tuple(held))
+
+
+def give_locks(state: LedgerState, command: GiveLocks, run_id: str) -> Reply:
+    given = False
+    for name in command.names:
+        one = GiveLock(command.session, command.owner, *name, command.exclusive)
+        reply = give_lock(state, one, run_id)
+        if not isinstance(reply, LockGiven):
+            return reply
+        given |= reply.was_held
+    return LockGiven(run_id, given)
+
+
+def take_lock(state: LedgerState, command: TakeLock, run_id: str) -> Reply:
+    refused = _refuse_locks(state, command.session, run_id)
+    if refused is not None:
+        return refused
     _begin_run(state, run_id)
     key, mode = _key_of(command), _mode_of(command.exclusive)
     me: Owner = (command.session, command.owner)

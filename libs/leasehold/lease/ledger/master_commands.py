@@ -13,6 +13,7 @@ from leasehold.lease.commands import (
     RegisterEpoch,
     SeedTables,
     SetMinVersion,
+    Vouch,
 )
 from leasehold.lease.ledger.state import (
     LedgerState,
@@ -35,6 +36,7 @@ from leasehold.lease.replies import (
     RefusalReason,
     Reply,
     Seeded,
+    Vouched,
 )
 
 
@@ -43,12 +45,24 @@ def register_epoch(state: LedgerState, command: RegisterEpoch, run_id: str) -> R
     if _is_deposed(state, command.epoch):
         return LedgerRefused(RefusalReason.EPOCH, run_id, epoch=state.epoch)
     state.epoch = state.fences = command.epoch
+    state.vouches = command.epoch if command.vouches else 0
     return EpochRegistered(run_id, state.seeded == run_id, state.ready == run_id)
 
 
 def _is_deposed(state: LedgerState, epoch: int) -> bool:
     """Whether a higher epoch is registered (D2)."""
     return epoch < state.epoch
+
+
+def vouch(state: LedgerState, command: Vouch, run_id: str) -> Reply:
+    refused = refuse_not_master(state, command.epoch, run_id)
+    if refused is not None:
+        return refused
+    if command.run_id != run_id:
+        return LedgerRefused(RefusalReason.RUN_ID, run_id)
+    if command.call <= state.calls:  # else the ledger has lost calls since they were seen
+        state.vouched = max(state.vouched, command.call)
+    return Vouched(run_id, state.vouched)
 
 
 def publish(state: LedgerState, command: Publish, run_id: str) -> Reply:

@@ -7,13 +7,14 @@ D5  1 <= min_version <= current.
 D6  ``ready`` names a run id only where ``seeded`` names it too.
 D7  every lease has a session.
 D10 an exclusive advisory lock has one live owner, and no other shares it.
+D11 a master vouches for no call that was not made.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from leasehold.lease.commands import HOLDERS_MAX, Lease
-from leasehold.lease.replies import Holding, LedgerRefused, RefusalReason
+from leasehold.lease.replies import Extension, Holding, LedgerRefused, RefusalReason
 
 SHARED, EXCLUSIVE = 1, 2
 
@@ -47,6 +48,7 @@ class LedgerState:
     """Everything the ledger knows. Rows are immutable, so that a copy is some shallow ones."""
 
     __slots__ = (
+        "calls",
         "epoch",
         "fences",
         "leases",
@@ -57,6 +59,8 @@ class LedgerState:
         "seeded",
         "sessions",
         "tables",
+        "vouched",
+        "vouches",
         "waits",
     )
 
@@ -68,6 +72,9 @@ class LedgerState:
         self.tables: dict[int, TableRow] = {}
         self.sessions: dict[int, SessionRow] = {}
         self.leases: dict[int, set[Lease]] = {}  # by session
+        self.vouches = 0  # the epoch whose master vouches for calls; 0 = none does
+        self.calls = 0  # how many have extended a session, under masters that vouch
+        self.vouched = 0  # up to which of them the master has seen
         self.fences = 0  # the epoch whose master holds writes to advisory locks
         self.locks_run = ""  # the run id under which the locks were taken
         self.locks: dict[LockKey, LockRow] = {}
@@ -80,6 +87,7 @@ class LedgerState:
         other.tables = dict(self.tables)
         other.sessions = dict(self.sessions)
         other.leases = {session: set(held) for session, held in self.leases.items()}
+        other.vouches, other.calls, other.vouched = self.vouches, self.calls, self.vouched
         other.fences, other.locks_run = self.fences, self.locks_run
         other.locks, other.waits = dict(self.locks), dict(self.waits)
         return other
@@ -120,6 +128,7 @@ class LedgerState:
 def check(state: LedgerState, run_id: str) -> None:
     """Assert the invariants above; for models and tests, with every rule on."""
     assert not state.ready or state.ready == state.seeded, "D6: ready without seeded"
+    assert state.vouched <= state.calls, f"D11: {state.vouched} of {state.calls} calls"
     for session, held in state.leases.items():
         assert session in state.sessions, f"D7: leases of a session that is gone: {session}"
         assert held, "D7: an empty set of leases is kept"
@@ -183,6 +192,14 @@ def refuse_session(state: LedgerState, session: int, run_id: str) -> LedgerRefus
     if row.expiring:
         return LedgerRefused(RefusalReason.EXPIRED, run_id)
     return None
+
+
+def count_extension(state: LedgerState) -> Extension:
+    """Count a call that extends a session; return what its answer says of that (D11)."""
+    if not state.vouches or state.vouches != state.epoch:
+        return Extension(0, 0)  # this master does not vouch: a call counts at once
+    state.calls += 1
+    return Extension(state.calls, state.vouched)
 
 
 def refuse_held(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.model.keys import Key, Keys
 from leasehold.model.records.events import Genids, Image, RowImage
+from leasehold.model.records.notifications import Notifications
 
 
 class ChangeKind(IntEnum):
@@ -249,7 +250,7 @@ class Commit(NamedTuple):
     log's time back. `versions`: table id → version used, tables it only read included (D5). A
     commit with catalog writes stands last in its record, so that one record's rows are all applied
     under one catalog. `principal`: the role that asked for those catalog writes, "" = the bootstrap
-    role.
+    role. `notifications`: what those are told who listen, once their nodes have applied it.
     """
 
     request_id: bytes
@@ -263,6 +264,7 @@ class Commit(NamedTuple):
     catalog: tuple[CatalogWrite, ...] = ()
     answer: Any = None  # what the result carries beyond counts, e.g. {"job": 7}
     principal: str = ""
+    notifications: Notifications | None = None
 
 
 class Disposition(IntEnum):

@@ -10,6 +10,7 @@ from leasehold.model.errors import Refused, refused
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.log import CheckSlice
+from leasehold.model.records.notifications import Notifications
 
 
 class Queue(StrEnum):
@@ -158,6 +159,7 @@ class ChangeRequest(NamedTuple):
     element id), which it sets NOT NULL behind rows of its own. `releases`: the id of that request,
     of the one that brings the rows; b"" = it is none.
     `fence`: it counts only while advisory locks are held.
+    `notifications`: what is told to those who listen, if it is committed.
     `traceparent`: under which it is sent (`model/traces.py`); no part of what is asked.
     """
 
@@ -183,6 +185,7 @@ class ChangeRequest(NamedTuple):
     demands: tuple[tuple[int, int], ...] = ()
     traceparent: str = ""
     feature_level: int = 0
+    notifications: Notifications | None = None
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings

@@ -61,6 +61,11 @@ def key_data(process: int, key: bytes) -> bytes:
     return message(b"K", _LONG.pack(process) + key)
 
 
+def notification(process: int, channel: str, payload: str) -> bytes:
+    """Return NotificationResponse: what the session of that process has told a channel."""
+    return message(b"A", _LONG.pack(process) + zero_ended(channel) + zero_ended(payload))
+
+
 @lru_cache(1_000)
 def complete(tag: str) -> bytes:
     return message(b"C", zero_ended(tag))

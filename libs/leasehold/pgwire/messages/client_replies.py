@@ -39,6 +39,14 @@ class Told(NamedTuple):
     fields: Mapping[str, str]
 
 
+class Notified(NamedTuple):
+    """What was told to a channel (NOTIFY) by the session of a process, 0 = of another node."""
+
+    process: int
+    channel: str
+    payload: str
+
+
 class CopyWanted(NamedTuple):
     """COPY … FROM STDIN: data is to be sent."""
 
@@ -81,7 +89,17 @@ class Authentication(NamedTuple):
 
 
 Said: TypeAlias = (
-    Columns | Row | Complete | Told | CopyWanted | Copied | Ready | Key | Parameter | Authentication
+    Columns
+    | Row
+    | Complete
+    | Told
+    | Notified
+    | CopyWanted
+    | Copied
+    | Ready
+    | Key
+    | Parameter
+    | Authentication
 )
 
 
@@ -143,7 +161,10 @@ def _read(kind: bytes, data: bytes) -> Said | None:
             return Copied(data)
         case b"H" | b"c":  # COPY's data begins and ends: what comes between says so
             return None
-        case b"v" | b"A":  # a newer minor version, notifications: nothing is made of them
+        case b"A":
+            process = struct.unpack("!i", body.take(4))[0]
+            return Notified(process, body.read_text(), body.read_text())
+        case b"v":  # a newer minor version: nothing is made of it
             return None
     raise ProtocolViolation(f"message type {kind!r} is not expected from a server")
 

@@ -246,6 +246,15 @@ class DrawnSequenceValues:
         self._states[own.name] = found.after
         return found.first
 
+    def next_of(self, local: Local) -> dict[int, int]:
+        """Return from where its own sequences go on that it has drawn from."""
+        found: dict[int, int] = {}
+        for number, own in local.items():
+            known, sequence = self._states.get(own.name), own.descriptor.sequence
+            if known is not None and sequence is not None:
+                found[number] = known.last + (sequence.increment if known.called else 0)
+        return found
+
     def settings(self, local: Local) -> list[Operation]:
         """Return how far it came with its own sequences, as operations of its commit."""
         found: list[Operation] = []

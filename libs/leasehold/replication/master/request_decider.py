@@ -12,6 +12,7 @@ from leasehold.lease.master.lock_fences import FenceStatus
 from leasehold.model import metrics
 from leasehold.model.budget import close_budget, open_budget, spending
 from leasehold.model.errors import AdvisoryLockLost, InsufficientPrivilege, Refused, VerifyError
+from leasehold.model.features import Feature
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX
 from leasehold.model.measures import Measures
 from leasehold.model.ports import Now
@@ -206,6 +207,8 @@ class RequestDecider:
                 batch.refuse(message, request, lost)
             elif (no_room := self._disk.check_rows(request)) is not None:
                 batch.refuse(message, request, no_room)
+            elif request.notifications and (unread := self._unread_notifications(now)):
+                batch.refuse(message, request, unread)
             elif request.reset_clock:
                 self._reset_clock(batch, message, request)
             elif request.feature_level:
@@ -241,6 +244,14 @@ class RequestDecider:
             "could not serialize access: a new master does not know yet whether the advisory locks"
             " of this transaction still stand; run it again"
         )
+
+    def _unread_notifications(self, now: Now) -> Refused | None:
+        """Return why notifications can't be in the log yet: somebody would stop at them."""
+        try:
+            self._changes.features.check_written(Feature.NOTIFICATIONS, now.mono_ns)
+        except Refused as error:
+            return error
+        return None
 
     def _decide_schema_change(
         self, batch: Batch, message: QueueRead, request: ChangeRequest, until_ns: int, now: Now

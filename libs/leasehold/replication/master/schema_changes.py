@@ -388,6 +388,12 @@ class SchemaChanges:
     def catalog_changed(self, lsn: int, now: Now) -> list[Effect]:
         return self._step(wanted.CatalogChanged(lsn), now)
 
+    def mastership_confirmed(self, since_ns: int, now: Now) -> list[Effect]:
+        """Take that this node was master by the log at `since_ns`."""
+        if not self.coordinator.ledger.awaits_confirmation:
+            return []
+        return self._step(wanted.Confirmed(since_ns), now)
+
     def lease_acked(self, ack: LeaseAck, now: Now) -> list[Effect]:
         return self._step(wanted.LeaseAcked(ack.table_id, ack.version), now)
 

@@ -48,6 +48,7 @@ from leasehold.schema_change.coordinator.effects import (
     Call,
     CatalogChanged,
     CoherentNodes,
+    Confirmed,
     Controlled,
     Effect,
     Event,
@@ -178,6 +179,8 @@ class Coordinator:
                 effects += self._send_wanted(self.ledger.catalog_changed(now), now)
             case LedgerReplied(token, reply):
                 effects += self._take_reply(token, reply, now)
+            case Confirmed(since_ns):
+                return self._send_wanted(self.ledger.confirmed(since_ns), now)
             case LeaseAcked(table_id):
                 for job in self._running():
                     if table_id in job.tables:

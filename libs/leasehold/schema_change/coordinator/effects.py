@@ -35,6 +35,13 @@ class LedgerReplied(NamedTuple):
     reply: Reply | LedgerUnavailable
 
 
+class Confirmed(NamedTuple):
+    """This node was master by the log at `since_ns`: a record of its own that it appended then was
+    read back."""
+
+    since_ns: int
+
+
 class LeaseAcked(NamedTuple):
     """An agent says it has moved off versions below; only wakes who waits (D4)."""
 
@@ -59,7 +66,14 @@ class Controlled(NamedTuple):
 
 
 Event: TypeAlias = (
-    Tick | CatalogChanged | LedgerReplied | LeaseAcked | Reported | CoherentNodes | Controlled
+    Tick
+    | CatalogChanged
+    | LedgerReplied
+    | Confirmed
+    | LeaseAcked
+    | Reported
+    | CoherentNodes
+    | Controlled
 )
 
 # ---------------------------------------------------------------- effects

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.lease.commands import (
@@ -21,6 +21,7 @@ from leasehold.lease.commands import (
     Seed,
     SeedTables,
     Snapshot,
+    Vouch,
 )
 from leasehold.lease.master.ledger_watch import (
     Answered,
@@ -44,6 +45,7 @@ from leasehold.lease.replies import (
     Reply,
     Seeded,
     SnapshotReport,
+    Vouched,
 )
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
@@ -55,11 +57,21 @@ from leasehold.model.time_units import NS_PER_MS
 @dataclass(frozen=True, slots=True)
 class LedgerSideSettings:
     """The times between looks at the sessions: `look_ms`, and `look_again_ms` while the ledger is
-    not ready."""
+    not ready. `vouches`: the ledger may be replaced by another one while it lives (D11)."""
 
     session_ttl_ms: int = 15_000
     look_ms: int = 1_000
     look_again_ms: int = 100
+    vouches: bool = False
+
+
+class SeenCalls(NamedTuple):
+    """What a look at the ledger has seen, and when it was answered: the last call that extends a
+    session."""
+
+    run_id: str
+    call: int
+    at_ns: int
 
 
 Wanted: TypeAlias = Command | LedgerRun
@@ -80,6 +92,8 @@ class LedgerSide:
         self._looking = False
         self._look_ns = 0
         self._seeds: list[SeedTables] = []
+        self._seen: SeenCalls | None = None  # to be vouched for
+        self._vouched = 0
         self._away = False
         # None: not asked yet what the ledger has. `_asking`: an introduction is under way.
         self._known: set[int] | None = None
@@ -144,6 +158,9 @@ class LedgerSide:
                 self._looking = False
                 if isinstance(reply, LivenessReport):
                     wanted += self._look_at_sessions(reply, sent_ns, now)
+            case Vouch():
+                if isinstance(reply, Vouched):
+                    self._vouched = reply.call
             case SeedTables():
                 seeded = isinstance(reply, Seeded)
                 self._seeds = self._seeds[1:] if seeded else []
@@ -158,10 +175,35 @@ class LedgerSide:
         return wanted
 
     def _look_at_sessions(self, report: LivenessReport, sent_ns: int, now: Now) -> list[Wanted]:
+        self._note_calls(report, now)
         dead = self._sessions.step(report, sent_ns, now.mono_ns)
         self._fences.look(report)
         self._fences.forget(death.session for death in dead)
         return list(dead)
+
+    @property
+    def awaits_confirmation(self) -> bool:
+        """Whether there are calls to vouch for once this master knows that it still is one."""
+        return self._seen is not None
+
+    def confirmed(self, since_ns: int) -> list[Wanted]:
+        """Take that this node was master by the log at `since_ns`: a record that it appended then
+        was read back. What it had seen before was seen by a master, and whoever comes after it has
+        its Claim behind that record (D11)."""
+        seen = self._seen
+        if seen is None or not self._is_covered(seen, since_ns):
+            return []
+        self._seen = None
+        return [Vouch(self._epoch, seen.run_id, seen.call)]
+
+    def _is_covered(self, seen: SeenCalls, since_ns: int) -> bool:
+        return seen.at_ns <= since_ns
+
+    def _note_calls(self, report: LivenessReport, now: Now) -> None:
+        if not (self._settings.vouches and report.seeded and report.epoch == self._epoch):
+            self._seen = None
+        elif self._seen is None and report.calls != self._vouched:
+            self._seen = SeenCalls(report.run_id, report.calls, now.mono_ns)
 
     def judge_fence(self, fence: LockFence) -> FenceStatus:
         """Return where the advisory locks stand under which a request was sent (D10)."""
@@ -182,6 +224,7 @@ class LedgerSide:
                 case Liveness():
                     wanted += self._look()
                 case SeedFromLog(run_id):
+                    self._seen, self._vouched = None, 0  # of a state that is gone
                     versions = self._versions()
                     self._watch.expect_tables(len(versions))
                     self._seeds = seed_parts(self._epoch, run_id, versions)
@@ -190,7 +233,9 @@ class LedgerSide:
                     wanted.append(LedgerRun(run_id))
                 case EpochLost(epoch):
                     self.epoch_lost = epoch
-                case RegisterEpoch() | MarkReady():
+                case RegisterEpoch(epoch):
+                    wanted.append(RegisterEpoch(epoch, self._settings.vouches))
+                case MarkReady():
                     wanted.append(effect)
         return wanted
 

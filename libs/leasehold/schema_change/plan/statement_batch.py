@@ -87,6 +87,7 @@ from leasehold.sql.syntax.statements import (
     Change,
     Comment,
     CreateSequence,
+    CreateTable,
     DropSequence,
     DropTable,
     EnumStatement,
@@ -111,7 +112,7 @@ class StatementBatch:
     `trusted`: see `follow_tables`. `comments`: whether they are kept.
     `written`: tables of which the transaction has written rows before the next statement;
     `demands`: columns, (table id, element id), that it sets NOT NULL behind such rows: the master
-    makes sure of them when it commits the rows."""
+    makes sure of them when it commits the rows. `temporary`: they are on temporary tables."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -133,6 +134,7 @@ class StatementBatch:
     comments: bool = True
     written: frozenset[int] = frozenset()
     demands: frozenset[tuple[int, int]] = frozenset()
+    temporary: bool = False
 
     @classmethod
     def on(
@@ -152,6 +154,14 @@ class StatementBatch:
         made.whole, made.computed = whole, computed and not whole
         made.demands = frozenset(demands)
         return made
+
+    @classmethod
+    def of_temporary(cls, ids_from: int, access: Access) -> StatementBatch:
+        """Return one of statements on temporary tables, beside which there are no others: they have
+        ids from `ids_from` on. `access`: the enum types that there are."""
+        ahead = CatalogAhead.of(Catalog(), provisional=True, ids_from=ids_from)
+        ahead.access = access
+        return cls(ahead, _recorded=access, comments=False, temporary=True)
 
     def copy(self) -> StatementBatch:
         """Return a copy to go on from here without this one."""
@@ -236,6 +246,10 @@ class StatementBatch:
         restarted = (self.catalog.newest(s) for s in self.begun if s not in gone)
         return (*made, *restarted)
 
+    def begin_anew(self, sequence_id: int, start: int) -> None:
+        """Let a sequence that it has made go on from a number."""
+        self._begin(sequence_id, start)
+
     def _begin(self, sequence_id: int, start: int) -> None:
         """Note a beginning. ⚠ What is taken back to a savepoint and said once more is another
         one."""
@@ -266,6 +280,10 @@ class StatementBatch:
         raises, and InsufficientPrivilege (42501)."""
         if isinstance(change, RoleStatement):
             return self._take_roles(change)
+        if isinstance(change, CreateTable) and change.temporary is not self.temporary:
+            raise FeatureNotSupported(
+                f"temporary table {change.name!r} is for a SQL session, which keeps it to itself"
+            )
         ahead = self._ahead()
         refuse_enum_name(change, ahead.access)
         if isinstance(change, ViewStatement):

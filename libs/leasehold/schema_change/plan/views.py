@@ -123,6 +123,8 @@ def _bind(change: CreateView, catalog: Catalog) -> View:
         raise UndefinedParameter("there is no parameter $1", position=1)
     binder = Binder(catalog.resolve, {}, UTC, catalog.access.find_named)
     query = binder.bind_query(statement, None)
+    if binder.claims:
+        raise FeatureNotSupported("a view that claims what it reads is not supported", position=1)
     columns = tuple(
         Column(number, name, column.kind)  # it may be NULL, whatever its query says
         for number, (name, column) in enumerate(

@@ -42,6 +42,20 @@ class BoundConflict:
     update: BoundQuery | None
 
 
+@dataclass(frozen=True, slots=True)
+class BoundAction:
+    """A WHEN of a MERGE. `kind` is INSERT, UPDATE, DELETE or NOTHING, for a row that is `matched`
+    with one of the table or is not. `condition` and `values` are queries over the slots of the
+    table's row, then of what `find` gives beside it; `values` has those of `given`, and is None
+    where nothing is given."""
+
+    kind: str
+    matched: bool
+    condition: BoundQuery | None
+    given: tuple[Column, ...]
+    values: BoundQuery | None
+
+
 @dataclass(frozen=True)
 class BoundWrite:
     """An INSERT, UPDATE or DELETE. For an INSERT `find` gives a value for each of `given`. For the
@@ -51,6 +65,9 @@ class BoundWrite:
     `extra` more values follow, of other tables, for `returning`, whose slots are numbered behind
     the statement's parameters: `columns` as they are after the write (before it for DELETE), then
     those. `parts` are an UPDATE's new values before they were brought to their columns' types.
+
+    For a MERGE `find` gives the values of `columns` and genids, all NULL where the row of the
+    source has no match, and `extra` values of the source; `actions` say what is done.
     """
 
     kind: str
@@ -62,6 +79,20 @@ class BoundWrite:
     returning: BoundQuery | None
     conflict: BoundConflict | None
     parts: tuple[Bound, ...] = ()
+    actions: tuple[BoundAction, ...] = ()
+
+    @property
+    def later(self) -> Iterator[BoundQuery]:
+        """Yield what is run for each row that is written."""
+        if self.returning is not None:
+            yield self.returning
+        if self.conflict is not None and self.conflict.update is not None:
+            yield self.conflict.update
+        for action in self.actions:
+            if action.condition is not None:
+                yield action.condition
+            if action.values is not None:
+                yield action.values
 
     @cached_property
     def required(self) -> tuple[int, ...]:

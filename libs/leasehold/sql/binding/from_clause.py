@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column as TableColumn
-from leasehold.catalog.schema_names import PG_CATALOG
+from leasehold.catalog.schema_names import PG_CATALOG, PG_TEMP
 from leasehold.catalog.sequence_ownership import refuse_sequence
 from leasehold.catalog.view import View, ViewTable
 from leasehold.model.budget import charge
@@ -102,6 +102,10 @@ class Sources:
         alias = source.alias or source.name
         cte = None if source.schema else scope.cte(source.name)
         relation = self._binder.new_relation()
+        if cte is not None and not cte.returns:
+            raise FeatureNotSupported(
+                f"WITH query {source.name!r} does not have a RETURNING clause", position=source.at
+            )
         if cte is not None:
             columns = _fields(relation, cte.columns)
             return _named(CteSource(relation, cte.number, len(columns)), source, alias, columns)
@@ -110,10 +114,10 @@ class Sources:
             number = RELATIONS.get(system.name) if system.schema == PG_CATALOG else None
             fields = system_fields(system, relation)
             return _named(SystemSource(relation, system), source, alias, fields, number)
-        view = self._binder.views.find(source.name)
+        view = self._find_view(source)
         if view is not None:
             return self._view(view, source, relation)
-        descriptor, known = self._binder.views.table(source.name, source.at)
+        descriptor, known = self._binder.views.table(source.name, source.at, source.schema)
         self._binder.needs.read_table(relation, descriptor)
         found: list[tuple[str, Bound]] = list(table_fields(descriptor, relation))
         if known is not None:
@@ -129,7 +133,18 @@ class Sources:
         alias = source.alias or source.name
         return _named(SubSource(relation, query), source, alias, fields, number)
 
+    def _find_view(self, named: tree.TableName) -> View | None:
+        """Return the view that a name means; a temporary table comes before it."""
+        if named.schema == PG_TEMP:
+            return None
+        view = self._binder.views.find(named.name)
+        if view is not None and not named.schema and self._binder.is_temporary(named.name):
+            return None
+        return view
+
     def _system(self, source: tree.TableName) -> Relation | None:
+        if source.schema == PG_TEMP:
+            return None
         with refused_at(source.at):
             return relation_of(source.schema, source.name)
 
@@ -139,13 +154,14 @@ class Sources:
         if system is not None:
             with refused_at(table.at):
                 refuse_write(system)
-        view = self._binder.views.find(table.name)
+        view = self._find_view(table)
         if view is not None:
             raise FeatureNotSupported(
                 f"view {view.name!r} can't be written to: write to its tables",
                 position=table.at,
             )
-        return refuse_sequence(self._binder.descriptor(table.name, table.at), table.at)
+        found = self._binder.descriptor(table.name, table.at, table.schema)
+        return refuse_sequence(found, table.at)
 
     def _query_source(
         self, source: tree.QuerySource, scope: Scope, before: Names

@@ -8,11 +8,14 @@ from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.schema_names import HIDDEN, PG_TEMP, PUBLIC
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidColumnReference,
+    Refused,
     SyntaxInvalid,
     UnknownColumn,
+    UnknownTable,
 )
 from leasehold.sql.binding.bound_tree import (
     OPEN,
@@ -29,6 +32,7 @@ from leasehold.sql.binding.bound_tree import (
     SubSource,
     Value,
 )
+from leasehold.sql.binding.claims import BoundClaim, bind_claim, rows_of_claim
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import Sources
 from leasehold.sql.binding.needed_privileges import Needs
@@ -70,18 +74,43 @@ class Binder:
         self.sources = Sources(self)
         self.relations = 0
         self.ctes = Ctes(self)
+        self.claims: list[tuple[int, BoundClaim]] = []
+        """Queries whose rows are claimed, by their number among those of WITH, as far as they have
+        no place yet."""
 
     def new_relation(self) -> int:
         self.relations += 1
         return self.relations
 
-    def descriptor(self, name: str, at: int) -> Descriptor:
+    def descriptor(self, name: str, at: int, schema: str = "") -> Descriptor:
+        """Return the table that a name means: by the search path, where temporary ones come first,
+        or in the schema public or pg_temp. Raises UnknownTable."""
+        named = name in self.used
+        found = self._look_up(name, at)
+        if schema == PG_TEMP and not found.temporary:
+            raise UnknownTable(
+                f"relation {f'{schema}.{name}'!r} does not exist", position=at, table=name
+            )
+        if schema == PUBLIC and found.temporary:
+            if not named:
+                del self.used[name]
+            found = self._look_up(HIDDEN + name, at)
+        return found
+
+    def _look_up(self, name: str, at: int) -> Descriptor:
         found = self.used.get(name)
         if found is None:
             with refused_at(at):
                 found = self._lookup(name)
             self.used[name] = found
         return found
+
+    def is_temporary(self, name: str) -> bool:
+        """Return whether a name means a temporary table, whatever else has it."""
+        try:
+            return self._lookup(name).temporary
+        except Refused:
+            return False
 
     def find_enum(self, name: str) -> Enumeration | None:
         """Return the enum type of a name, None for none."""
@@ -111,7 +140,18 @@ class Binder:
         """Constants of the result may still be open."""
         self.needs.depth += 1
         try:
-            return self._bind_open(query, parent)
+            visits = query.visits
+            if visits is None or not visits.claims:
+                return self._bind_open(query, parent)
+            bound = self.settle(self._bind_open(replace(query, visits=None), parent), query.at)
+            if self.views.within is not None:
+                raise FeatureNotSupported(
+                    f"{visits.words} with SKIP LOCKED or NOWAIT in a view is not supported",
+                    position=visits.at,
+                )
+            number = self.ctes.new_number()
+            self.claims.append((number, bind_claim(bound, visits, self.needs)))
+            return rows_of_claim(self.new_relation(), number, bound.columns)
         finally:
             self.needs.depth -= 1
 

@@ -22,8 +22,11 @@ Columns: TypeAlias = list[tuple[str, Bound]]
 
 
 class KnownCte(NamedTuple):
+    """A query of WITH; one that writes and `returns` nothing can't be read."""
+
     number: int
     columns: tuple[Column, ...]
+    returns: bool = True
 
 
 @dataclass(slots=True)

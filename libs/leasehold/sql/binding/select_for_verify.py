@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.physical_names import lock_name
@@ -35,6 +35,12 @@ Rows = list[tuple[Any, ...]]
 Visit = Callable[[Descriptor, Key, Genids], None]
 
 
+class ShownRow(NamedTuple):
+    table: Descriptor
+    key: Key
+    genids: Genids
+
+
 @dataclass(frozen=True, slots=True)
 class Visits:
     """The rows of tables that a result shows. `width` counts the client's columns, behind which
@@ -52,19 +58,25 @@ class Visits:
 
         def cut(rows: Rows) -> Rows:
             for row in rows if visit is not None else ():
-                at = self.width
-                for table in self.tables:
-                    keyed = at + len(table.primary_key)
-                    end = keyed + len(table.locks)
-                    values = zip(table.locks, row[keyed:end], strict=True)
-                    genids = {lock: value for lock, value in values if value is not None}
-                    if genids:
-                        assert visit is not None
-                        visit(table, row[at:keyed], genids)
-                    at = end
+                for shown in self.find_shown(row):
+                    assert visit is not None
+                    if shown.genids:
+                        visit(*shown)
             return [row[: self.width] for row in rows]
 
         return cut
+
+    def find_shown(self, row: tuple[Any, ...]) -> Iterator[ShownRow]:
+        """Yield the rows of tables that a row of the result is made of; of one of the transaction
+        itself, and of one that an outer join lacks, there are no genids."""
+        at = self.width
+        for table in self.tables:
+            keyed = at + len(table.primary_key)
+            end = keyed + len(table.locks)
+            values = zip(table.locks, row[keyed:end], strict=True)
+            genids = {lock: value for lock, value in values if value is not None}
+            yield ShownRow(table, row[at:keyed], genids)
+            at = end
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.schema_names import PUBLIC
 from leasehold.catalog.view import View, ViewTable
 from leasehold.model.errors import Refused, TooComplex, UnknownTable
 from leasehold.sql.binding.bound_tree import BoundQuery
@@ -71,12 +72,12 @@ class Views:
         self.used[name] = found
         return found
 
-    def table(self, name: str, at: int) -> tuple[Descriptor, ViewTable | None]:
-        """Return the table that a name means here; within a view with what that knows of it. Raises
-        UnknownTable."""
+    def table(self, name: str, at: int, schema: str) -> tuple[Descriptor, ViewTable | None]:
+        """Return the table that a name means here; within a view with what that knows of it, and
+        never a temporary one. Raises UnknownTable."""
         around = self.within
         if around is None:
-            named = self.named_tables[name] = self._binder.descriptor(name, at)
+            named = self.named_tables[name] = self._binder.descriptor(name, at, schema)
             return named, None
         known = next((table for table in around.tables if table.called == name), None)
         missing: Refused = UnknownTable(
@@ -84,7 +85,7 @@ class Views:
         )
         for each in () if known is None else known.names[::-1]:
             try:
-                found = self._binder.descriptor(each, at)
+                found = self._binder.descriptor(each, at, PUBLIC)
             except UnknownTable as error:
                 missing = error
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -32,6 +33,7 @@ from leasehold.sql.functions.function import TEXT
 from leasehold.sql.syntax import tree
 
 if TYPE_CHECKING:
+    from leasehold.sql.binding.bound_write import BoundWrite
     from leasehold.sql.binding.queries import Binder
 
 
@@ -47,27 +49,63 @@ class Ctes:
         return self._count
 
     def bind(self, ctes: tree.With | None, scope: Scope) -> tuple[BoundCte, ...]:
+        """Bind the queries of WITH, of which none writes, and let `scope` know their names."""
+
+        def refuse(write: tree.Write) -> BoundWrite:
+            raise FeatureNotSupported(
+                "views must not contain data-modifying statements in WITH", position=write.at
+            )
+
         made: list[BoundCte] = []
-        for cte in ctes.ctes if ctes else ():
-            if cte.name in scope.ctes:
-                raise DuplicateAlias(
-                    f"WITH query name {cte.name!r} specified more than once", position=cte.at
-                )
-            number = self.new_number()
-            assert ctes is not None
-            if ctes.recursive and _names(cte.query, cte.name):
-                query = self._recursive(cte, number, scope)
-                made.append(BoundCte(number, query, True, None))
-            else:
-                query = _renamed(
-                    self._binder.bind_query(cte.query, scope), cte.columns, cte.name, cte.at
-                )
-                made.append(BoundCte(number, query, False, cte.materialized))
-            scope.ctes[cte.name] = KnownCte(number, query.columns)
+        for cte in ctes.ctes if ctes is not None else ():
+            _, one = self.bind_one(cte, scope, ctes, refuse)
+            assert isinstance(one, BoundCte), "others are refused"
+            made.append(one)
         return tuple(made)
 
-    def _recursive(self, cte: tree.Cte, number: int, scope: Scope) -> BoundQuery:
-        body = cte.query.body
+    def bind_one(
+        self,
+        cte: tree.Cte,
+        scope: Scope,
+        within: tree.With | None,
+        bind_write: Callable[[tree.Write], BoundWrite],
+    ) -> tuple[int, BoundCte | BoundWrite]:
+        """Return the number of a query of WITH and the query, or the statement that writes, which
+        `bind_write` binds; `scope` knows its name then."""
+        if cte.name in scope.ctes:
+            raise DuplicateAlias(
+                f"WITH query name {cte.name!r} specified more than once", position=cte.at
+            )
+        recursive = within is not None and within.recursive
+        number = self.new_number()
+        if not isinstance(cte.query, tree.Query):
+            if recursive and _names(replace(cte.query, table=None), cte.name):  # type: ignore[arg-type]
+                raise InvalidRecursion(
+                    f"recursive query {cte.name!r} must not contain data-modifying statements",
+                    position=cte.at,
+                )
+            write = bind_write(cte.query)
+            returning = write.returning
+            if returning is None:
+                scope.ctes[cte.name] = KnownCte(number, (), returns=False)
+                return number, write
+            write = replace(write, returning=_renamed(returning, cte.columns, cte.name, cte.at))
+            assert write.returning is not None
+            columns = tuple(replace(c, nullable=True) for c in write.returning.columns)
+            scope.ctes[cte.name] = KnownCte(number, columns)
+            return number, write
+        if recursive and _names(cte.query, cte.name):
+            query = self._recursive(cte, cte.query, number, scope)
+            made = BoundCte(number, query, True, None)
+        else:
+            query = self._binder.bind_query(cte.query, scope)
+            query = _renamed(query, cte.columns, cte.name, cte.at)
+            made = BoundCte(number, query, False, cte.materialized)
+        scope.ctes[cte.name] = KnownCte(number, query.columns)
+        return number, made
+
+    def _recursive(self, cte: tree.Cte, query: tree.Query, number: int, scope: Scope) -> BoundQuery:
+        body = query.body
         at = cte.at
         if not isinstance(body, tree.SetOperation) or body.word != "union":
             raise InvalidRecursion(
@@ -75,7 +113,6 @@ class Ctes:
                 " non-recursive-term UNION [ALL] recursive-term",
                 position=at,
             )
-        query = cte.query
         if query.order or query.limit is not None or query.offset is not None or query.ctes:
             raise FeatureNotSupported(
                 "ORDER BY, LIMIT, OFFSET or WITH in a recursive query are not supported",

@@ -9,7 +9,6 @@ queries of their own, which get the row's values as further parameters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from leasehold.catalog.descriptor import Descriptor
@@ -33,7 +32,6 @@ from leasehold.sql.binding.bound_tree import (
     BoundQuery,
     BoundSelect,
     BoundValues,
-    CteSource,
     Field,
     JoinSource,
     Slot,
@@ -59,32 +57,25 @@ from leasehold.sql.syntax.positions import with_position
 
 
 class WriteBinder:
-    """The binder of statements that write. `numbered` is the highest number of the statement's
-    parameters."""
+    """The binder of one statement that writes. `numbered` is the highest number of the statement's
+    parameters; `outer` knows what WITH names, which whoever binds that gives to those who read
+    it."""
 
-    def __init__(self, binder: Binder, numbered: int) -> None:
+    def __init__(self, binder: Binder, numbered: int, outer: Scope) -> None:
         self._binder = binder
         self._typing: Typing = binder.typing
         self._numbered = numbered
-        self._outer = Scope()  # what WITH names
+        self._outer = outer
 
     def bind(self, statement: tree.Insert | tree.Update | tree.Delete) -> BoundWrite:
-        ctes = self._binder.ctes.bind(statement.ctes, self._outer)
+        """Return the statement's plan. Raises what its names and types are refused with."""
         match statement:
             case tree.Insert():
-                made = self._insert(statement)
+                return self._insert(statement)
             case tree.Update():
-                made = self._changed(statement, statement.assignments, statement.source)
+                return self._changed(statement, statement.assignments, statement.source)
             case tree.Delete():
-                made = self._changed(statement, (), statement.source)
-        conflict = None if made.conflict is None else made.conflict.update
-        for later in (made.returning, conflict):
-            if later is not None and any(isinstance(n, CteSource) for n in walk(later)):
-                raise FeatureNotSupported(
-                    "a query of WITH inside RETURNING or ON CONFLICT is not supported",
-                    position=statement.at,
-                )
-        return replace(made, find=replace(made.find, ctes=ctes))
+                return self._changed(statement, (), statement.source)
 
     # ---------------------------------------------------------- UPDATE and DELETE
 
@@ -216,7 +207,7 @@ class WriteBinder:
         settable = tuple(c for c in descriptor.by_name.values() if not c.generated)
         relation = binder.new_relation()
         binder.needs.write_table(relation, descriptor, Privilege.INSERT)
-        named = self._named(statement, descriptor, settable)
+        named = self._named(statement.columns, descriptor)
         outputs, source = self._source(statement, descriptor, named)
         written = [column.element_id for column, _ in zip(named, outputs, strict=False)]
         binder.needs.add(relation, Privilege.INSERT, written)
@@ -242,12 +233,12 @@ class WriteBinder:
         )
 
     def _named(
-        self, statement: tree.Insert, descriptor: Descriptor, settable: tuple[Column, ...]
+        self, columns: tuple[tuple[str, int], ...] | None, descriptor: Descriptor
     ) -> tuple[Column, ...]:
-        if statement.columns is None:
+        if columns is None:
             return tuple(descriptor.by_name.values())
         named: list[Column] = []
-        for name, at in statement.columns:
+        for name, at in columns:
             column = _column(descriptor, name, at)
             if column in named:
                 raise DuplicateColumn(
@@ -306,21 +297,33 @@ class WriteBinder:
             if len(row) != width:
                 raise SyntaxInvalid("VALUES lists must all be the same length", position=row[0].at)
             self._check_width(len(row), named, row[min(len(row), len(named)) - 1].at, explicit)
-            cells: list[Bound] = []
-            for column, node in zip(named, row, strict=False):
-                if isinstance(node, tree.DefaultWord):
-                    cells.append(
-                        Value(column.type, None)
-                        if column.generated
-                        else self._default(column, descriptor)
-                    )
-                    continue
-                _refuse_generated(column, node.at)
-                _refuse_identity(column, overriding, node.at)
-                cells.append(self._stored(expressions.bind(node), column, node.at))
+            cells = self._cells(row, descriptor, named[: len(row)], overriding, expressions)
             rows.append(tuple(cells))
         columns = tuple(ResultColumn(c.name, c.type) for c in named[:width])
         return BoundQuery(columns, BoundValues(tuple(rows)))
+
+    def _cells(
+        self,
+        row: tuple[tree.Node, ...],
+        descriptor: Descriptor,
+        named: tuple[Column, ...],
+        overriding: str,
+        expressions: Expressions,
+    ) -> list[Bound]:
+        """Return the values of one row for these columns."""
+        cells: list[Bound] = []
+        for column, node in zip(named, row, strict=True):
+            if isinstance(node, tree.DefaultWord):
+                cells.append(
+                    Value(column.type, None)
+                    if column.generated
+                    else self._default(column, descriptor)
+                )
+                continue
+            _refuse_generated(column, node.at)
+            _refuse_identity(column, overriding, node.at)
+            cells.append(self._stored(expressions.bind(node), column, node.at))
+        return cells
 
     def _check_width(self, width: int, named: tuple[Column, ...], at: int, explicit: bool) -> None:
         if width > len(named):
@@ -360,7 +363,7 @@ class WriteBinder:
         }
         beside = expressions.only_rows.beside(None)
         body = BoundSelect((holds, *values), beside)
-        return BoundConflict(arbiters, assigned, query_of(_with_slots(body, slots)))
+        return BoundConflict(arbiters, assigned, query_of(with_slots(body, slots)))
 
     def _arbiters(
         self, conflict: tree.Conflict, descriptor: Descriptor, relation: int
@@ -443,10 +446,12 @@ class WriteBinder:
                     number = self._numbered + width + len(extras)
                     slots[field.relation, field.name] = Slot(number, field.kind)
         body = BoundSelect(tuple(outputs))
-        return BoundQuery(columns, _with_slots(body, slots)), extras
+        return BoundQuery(columns, with_slots(body, slots)), extras
 
 
-def _with_slots(body: BoundSelect, slots: dict[tuple[int, str], Slot]) -> BoundSelect:
+def with_slots(body: BoundSelect, slots: dict[tuple[int, str], Slot]) -> BoundSelect:
+    """Return a SELECT over slots in the place of fields, by relation and name."""
+
     def change(node: Any) -> Any:
         if isinstance(node, Field):
             return slots.get((node.relation, node.name), node)

@@ -9,6 +9,7 @@ from leasehold.catalog.descriptor import COLUMNS_MAX
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidArgument,
+    InvalidDefinition,
     OutOfRange,
     SyntaxInvalid,
     UnknownColumn,
@@ -16,7 +17,7 @@ from leasehold.model.errors import (
 from leasehold.sql.ddl.columns import GENERATED_KEY, read_column_definition
 from leasehold.sql.ddl.constraints import ByIndex, KeyDefinition, read_table_constraint
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
-from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.names import ON_COMMIT, is_temporary, relation_name
 from leasehold.sql.syntax.statement import Reading, Span, only
 from leasehold.sql.syntax.statements import (
     CheckDefinition,
@@ -28,7 +29,7 @@ from leasehold.sql.syntax.statements import (
 from leasehold.values.types import why_no_key
 
 _PARTITIONS: Final = "partitions are not supported"
-_ON_COMMIT: Final = "ON COMMIT is for temporary tables, which are not supported"
+_ON_COMMIT: Final = "ON COMMIT can only be used on temporary tables"
 
 handles(
     "CreateStmt",
@@ -51,10 +52,12 @@ def read_create_table(reading: Reading, body: Body) -> CreateTable:
     """CREATE TABLE [IF NOT EXISTS] t (column … | constraint, …)"""
     if "partbound" in body:
         body = {name: body[name] for name in body if name != "inhRelations"}
-    name = relation_name(reading, body["relation"])
+    name = relation_name(reading, body["relation"], temporary=True)
     reading.read("CreateStmt", body)
-    if body["oncommit"] != "ONCOMMIT_NOOP":
-        reading.refuse(_ON_COMMIT, reading.next(reading.span.first, "on", "commit"))
+    temporary = is_temporary(body["relation"])
+    if body["oncommit"] != "ONCOMMIT_NOOP" and not temporary:
+        place = reading.position(reading.next(reading.span.first, "on", "commit"))
+        raise InvalidDefinition(_ON_COMMIT, position=place)
     word_index = reading.at(body["relation"]["location"])
     elements: list[Any] = body.get("tableElts", [])
     opening = reading.opening(word_index)
@@ -65,7 +68,8 @@ def read_create_table(reading: Reading, body: Body) -> CreateTable:
         parts.read(reading, node, span)
     for option in body.get("options", []):
         _storage_parameter(reading, option["DefElem"])
-    return parts.table(bool(body.get("if_not_exists")))
+    made = parts.table(bool(body.get("if_not_exists")))
+    return replace(made, temporary=temporary, on_commit=ON_COMMIT[body["oncommit"]])
 
 
 def _storage_parameter(reading: Reading, body: Body) -> None:

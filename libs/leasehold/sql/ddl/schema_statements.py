@@ -168,6 +168,11 @@ def parse_statements(
     return tuple(found)
 
 
+def may_be_temporary(text: str) -> bool:
+    """Return whether a text may make a temporary table; False: surely not."""
+    return "temp" in text.lower()
+
+
 def _readings(text: str) -> list[Reading]:
     parsed = parse(text, STATEMENT_BYTES_MAX)
     if not parsed:

@@ -27,7 +27,15 @@ from leasehold.sql.functions.jsonb import functions as jsonb
 from leasehold.sql.functions.jsonb import json_functions
 from leasehold.sql.functions.numbers import arithmetic, mathematics
 from leasehold.sql.functions.resolution import category, kind_name, resolve
-from leasehold.sql.functions.system import advisory_locks, catalog, node, rights, sequence, session
+from leasehold.sql.functions.system import (
+    advisory_locks,
+    catalog,
+    node,
+    notifications,
+    rights,
+    sequence,
+    session,
+)
 from leasehold.sql.functions.texts import bytea, like, regexp, text
 from leasehold.values.time_zone import InZone
 from leasehold.values.types import KNOWN, SYNONYMS, TEXT_BYTES_MAX, Type, element_of
@@ -56,6 +64,7 @@ _MODULES: Final[tuple[Any, ...]] = (
         json_functions,
         timestamps,
         node,
+        notifications,
     ),
     *(mathematics, like, regexp, rights, sequence, session, text, date_arithmetic, fields, times),
 )
@@ -71,8 +80,8 @@ _FUNCTIONS: Final = _by_name(ALL_FUNCTIONS)
 _OPERATORS: Final = _by_name(ALL_OPERATORS)
 _FAMILIES: Final = {**polymorphic.FAMILIES, **array.FAMILIES, **enums.FAMILIES}
 FUNCTION_NAMES: Final = frozenset(_FUNCTIONS) | frozenset(_FAMILIES)
-SET_NAMES: Final = set_returning.SET_NAMES
-_SETS: Final = _by_name(set_returning.FUNCTIONS)
+_SETS: Final = _by_name((*set_returning.FUNCTIONS, *notifications.SETS))
+SET_NAMES: Final[frozenset[str]] = frozenset(set_returning.FAMILIES) | _SETS.keys()
 _KEPT_MAX: Final = 8_192
 
 

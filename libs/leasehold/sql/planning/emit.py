@@ -121,7 +121,9 @@ class Emitter:
                 shown += f", {name} AS s{number}"
                 name = f"s{number}"
             parts.append(_directed(name, key))
-        names = _output_names(len(query.columns))
+        body = query.body
+        assert isinstance(body, BoundSelect)
+        names = _output_names(len(body.outputs))  # with keys and genids of what is verified
         inner = f"SELECT {shown}{text}"
         inner = materialize(inner) if self.made.draws else inner
         return f"SELECT {names} FROM ({inner}) ORDER BY {', '.join(parts)}"

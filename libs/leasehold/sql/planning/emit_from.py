@@ -12,6 +12,7 @@ from leasehold.catalog.physical_names import (
     column_name,
     entries_name,
     history_name,
+    kept_name,
     lock_name,
     shadow_name,
     table_name,
@@ -108,7 +109,9 @@ class FromEmitter:
                 text, draws = self._made.with_draws(lambda: self._query(source.query))
                 return f"({materialize(text) if draws else text}) AS r{source.relation}"
             case CteSource():
-                return f"w{source.cte} AS r{source.relation}"
+                kept = source.cte in self._beside.kept
+                name = kept_name(source.cte, source.width) if kept else f"w{source.cte}"
+                return f"{name} AS r{source.relation}"
             case SeriesSource():
                 arguments = ", ".join(map(self._expression, source.arguments))
                 return f"lh_series({arguments}) AS r{source.relation}"

@@ -21,10 +21,12 @@ _NUMBERS: Final = count(1)
 class Beside:
     """What a mention of a table shows beside, or in the place of, rows that are committed now, by
     table id. `own`: rows that the transaction has written. `past`: it is read as of an LSN, and
-    some of its rows were replaced since."""
+    some of its rows were replaced since. `kept`: queries of WITH, by number, whose rows an earlier
+    part of the statement has kept."""
 
     own: frozenset[int] = frozenset()
     past: frozenset[int] = frozenset()
+    kept: frozenset[int] = frozenset()
 
     @property
     def tables(self) -> frozenset[int]:

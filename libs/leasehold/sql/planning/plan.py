@@ -15,12 +15,13 @@ from zoneinfo import ZoneInfo
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import Refused, TooComplex
 from leasehold.sql.binding.bound_tree import BoundQuery, Column
-from leasehold.sql.binding.bound_write import BoundWrite, rows_in_the_way
+from leasehold.sql.binding.bound_write import BoundAction, BoundWrite, rows_in_the_way
+from leasehold.sql.binding.claims import BoundClaim
 from leasehold.sql.binding.needed_privileges import NeededPrivilege
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.select_for_verify import Visits, add_visits, lock_tables
+from leasehold.sql.binding.statement_parts import BoundPart, bind_statement
 from leasehold.sql.binding.views import FindNamed, Named, no_names
-from leasehold.sql.binding.writes import WriteBinder
 from leasehold.sql.functions.function import TEXT
 from leasehold.sql.planning.commit_time_update import Computed, find_computed
 from leasehold.sql.planning.emit import emit
@@ -50,21 +51,43 @@ HasChanged = Callable[[int], bool]
 
 
 @dataclass(frozen=True, slots=True)
+class RowClaim:
+    """How rows of a query are claimed (`binding/claims.py`). `bounds` gives LIMIT and OFFSET."""
+
+    bounds: Emitted
+    skips: bool
+    exclusive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A WHEN of a prepared MERGE; `condition` and `values` are queries over a row that was found,
+    None where there are none."""
+
+    bound: BoundAction
+    condition: Emitted | None
+    values: Emitted | None
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
-    """What is done with the rows that a prepared INSERT, UPDATE or DELETE finds (`bound_write.py`
-    says what they hold). `there`: by arbiter, the query for the row in the way of another one.
-    `computed`: what it does as expressions over the one row that it changes."""
+    """What is done with the rows that a prepared statement that writes finds (`bound_write.py` says
+    what they hold). `there`: by arbiter, the query for the row in the way of another one.
+    `computed`: what it does as expressions over the one row that it changes. `actions`: what a
+    MERGE does, by the first that holds."""
 
     bound: BoundWrite
     returning: Emitted | None
     update: Emitted | None
     there: dict[int, Emitted]
     computed: Computed | None = None
+    actions: tuple[Action, ...] = ()
 
     @property
     def later(self) -> Iterator[Emitted]:
         """Return what is run for each row."""
-        later = (self.returning, self.update, *self.there.values())
+        actions = (each for a in self.actions for each in (a.condition, a.values))
+        later = (self.returning, self.update, *self.there.values(), *actions)
         return (emitted for emitted in later if emitted is not None)
 
 
@@ -83,7 +106,8 @@ class Prepared:
     `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone` is the one
     in which its constants were read, None where that makes no difference. `needs`: the privileges
     of whoever runs it. `named` are the
-    views and enum types that it names."""
+    views and enum types that it names. `parts` run before it; what it draws, counts, asks and needs
+    is what all of it does. `claim`: its rows are claimed, which `visits` tells of."""
 
     text: str
     tag: str
@@ -106,9 +130,41 @@ class Prepared:
     visited: tuple[Emitted, ...] = ()
     needs: tuple[NeededPrivilege, ...] = ()
     named: tuple[tuple[str, Named], ...] = ()
+    parts: tuple[PlannedPart, ...] = ()
+    claim: RowClaim | None = None
 
     def serves_in(self, zone: ZoneInfo) -> bool:
         return self.zone is None or self.zone is zone
+
+    @property
+    def plans(self) -> Iterator[Prepared]:
+        """Yield the plans of all its parts in the order in which they run, the last is itself."""
+        for part in self.parts:
+            yield part.plan
+        yield self
+
+    @property
+    def targets(self) -> dict[int, Descriptor]:
+        """Return the tables that it writes, by id."""
+        writes = (plan.write for plan in self.plans if plan.write is not None)
+        return {w.bound.descriptor.table_id: w.bound.descriptor for w in writes}
+
+    @property
+    def runs_whole(self) -> bool:
+        """Whether it is done at once, and then answers: a statement that writes, or one of which a
+        part does. EXPLAIN of one is a query."""
+        return not self.explain and (self.write is not None or bool(self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """A part of a statement that runs before the rest of it, by a plan of its own, which shares the
+    statement's parameters and tables. What it gives is kept as the rows of the query `number` of
+    WITH, `width` values each; 0: nothing comes of it."""
+
+    number: int
+    width: int
+    plan: Prepared
 
 
 def prepare(
@@ -138,89 +194,133 @@ def prepare(
     numbered = max(numbered, len(types))
     visits: Visits | None = None
     try:
-        if isinstance(statement, tree.Query):
-            bound: BoundWrite | None = None
-            query = binder.show(binder.bind_query(statement, None), statement.at)
-            if statement.visits is not None:
-                lock_tables(binder.needs, query, statement.visits)
-                query, visits = add_visits(query, statement.visits)
-        else:
-            assert not isinstance(statement, tree.Explain)
-            bound = WriteBinder(binder, numbered).bind(statement)
-            query = bound.find
+        assert not isinstance(statement, tree.Explain)
+        bound_parts, main = bind_statement(binder, statement, numbered)
+        if isinstance(main, BoundQuery):
+            main = binder.show(main, statement.at)
+            asked = statement.visits if isinstance(statement, tree.Query) else None
+            if asked is not None and not asked.claims:
+                lock_tables(binder.needs, main, asked)
+                main, visits = add_visits(main, asked)
         needs = binder.needs.all()  # what is bound below is no text's
         used = {descriptor.table_id for descriptor in binder.used.values()}
         changed = () if has_changed is None else filter(has_changed, used)
         beside = Beside(own & used, frozenset(changed))
-        indexes = Indexes(binder, beside.tables)
-        query = indexes.used_in(query)
-        chosen = tuple(indexes.chosen)
-        columns: tuple[Column, ...] | None = query.columns
-        tag = "SELECT"
-        if bound is not None:
-            tag = bound.kind
-            columns = None if bound.returning is None else bound.returning.columns
-        emitted = emit(query, numbered, beside)
-        apart = () if visits is None else visits.apart or ()
-        visited = tuple(emit(indexes.used_in(each.query), numbered, beside) for each in apart)
-        later = () if bound is None else _later(bound)
-        reads = reads_of(query, *later, parameters=numbered)
-        write = None if bound is None else _write(bound, indexes, numbered, beside)
-        if bound is not None and write is not None and not explain:
-            write = replace(write, computed=find_computed(bound, reads))
-        all_emitted = (emitted, *(() if write is None else write.later))
-        return Prepared(
-            text,
-            "EXPLAIN" if explain else tag,
-            (Column("QUERY PLAN", JSON if as_json else TEXT),) if explain else columns,
-            tuple(binder.typing.types.get(n, TEXT) for n in range(1, numbered + 1)),
-            dict(binder.used),
-            emitted,
-            reads,
-            chosen,
-            explain,
-            write,
-            any(each.asks_system for each in all_emitted),
-            beside,
-            bool(query.order),
-            visits,
-            any(each.draws for each in all_emitted),
-            tells_reads,
-            zone if binder.typing.asked_zone else None,
-            any(each.counts for each in all_emitted),
-            visited,
-            needs,
-            (*binder.views.used.items(), *binder.enums.items()),
+        maker = _PlanMaker(binder, Indexes(binder, beside.tables), numbered, beside)
+        parts = tuple(map(maker.make_part, bound_parts))
+        plan = maker.make(text, main, visits)
+        plans = [*(part.plan for part in parts), plan]
+        write = plan.write
+        if write is not None and not explain and not parts:
+            write = replace(write, computed=find_computed(write.bound, plan.reads))
+        return replace(
+            plan,
+            tag="EXPLAIN" if explain else plan.tag,
+            columns=(
+                (Column("QUERY PLAN", JSON if as_json else TEXT),) if explain else plan.columns
+            ),
+            parameters=tuple(binder.typing.types.get(n, TEXT) for n in range(1, numbered + 1)),
+            chosen=tuple(maker.indexes.chosen),
+            explain=explain,
+            write=write,
+            asks_system=any(each.asks_system for each in plans),
+            draws=any(each.draws for each in plans),
+            tells_reads=tells_reads,
+            zone=zone if binder.typing.asked_zone else None,
+            counts=any(each.counts for each in plans),
+            needs=needs,
+            named=(*binder.views.used.items(), *binder.enums.items()),
+            parts=parts,
         )
     except RecursionError as error:
         raise TooComplex("the statement is nested too deeply") from error
 
 
-def _later(bound: BoundWrite) -> Iterator[BoundQuery]:
-    """What is run for each row that is written."""
-    if bound.returning is not None:
-        yield bound.returning
-    if bound.conflict is not None and bound.conflict.update is not None:
-        yield bound.conflict.update
+class _PlanMaker:
+    """The maker of the plans of one statement's parts, in their order: each reads what those before
+    it have given."""
 
+    def __init__(self, binder: Binder, indexes: Indexes, numbered: int, beside: Beside) -> None:
+        self._binder, self.indexes = binder, indexes
+        self._numbered, self._beside = numbered, beside
 
-def _write(bound: BoundWrite, indexes: Indexes, numbered: int, beside: Beside) -> Write:
-    def emitted(query: BoundQuery, slots: int) -> Emitted:
-        return emit(indexes.used_in(query), numbered + slots, beside)
+    def make_part(self, part: BoundPart) -> PlannedPart:
+        """Return the plan of a part, whose rows are there for those that are made later."""
+        whole = part.whole
+        if isinstance(whole, BoundClaim):
+            bounds = emit(self.indexes.used_in(whole.bounds), self._numbered, self._beside)
+            plan = self.make("", whole.query, whole.visits)
+            plan = replace(plan, claim=RowClaim(bounds, whole.skips, whole.exclusive))
+        else:
+            plan = self.make("", whole, None)
+        width = 0 if plan.columns is None else max(1, len(plan.columns))
+        self._beside = replace(self._beside, kept=self._beside.kept | {part.number})
+        return PlannedPart(part.number, width, plan)
 
-    width = len(bound.columns)
-    returning = None
-    if bound.returning is not None:
-        returning = emitted(bound.returning, width + bound.extra)
-    conflict = bound.conflict
-    if conflict is None:
-        return Write(bound, returning, None, {})
-    update = None if conflict.update is None else emitted(conflict.update, 2 * width)
-    there = {
-        arbiter: emit(query, len(bound.columns), beside)
-        for arbiter, query in rows_in_the_way(bound, conflict)
-    }
-    return Write(bound, returning, update, there)
+    def make(self, text: str, whole: BoundQuery | BoundWrite, visits: Visits | None) -> Prepared:
+        """Return a plan without what is said of the statement as a whole."""
+        binder, numbered, beside = self._binder, self._numbered, self._beside
+        bound = None if isinstance(whole, BoundQuery) else whole
+        found = whole if isinstance(whole, BoundQuery) else whole.find
+        query = self.indexes.used_in(found)
+        emitted = emit(query, numbered, beside)
+        apart = () if visits is None else visits.apart or ()
+        visited = tuple(emit(self.indexes.used_in(e.query), numbered, beside) for e in apart)
+        later = () if bound is None else tuple(bound.later)
+        reads = reads_of(query, *later, parameters=numbered)
+        columns: tuple[Column, ...] | None = query.columns
+        write = None
+        if bound is not None:
+            columns = None if bound.returning is None else bound.returning.columns
+            write = self._write(bound)
+        all_emitted = (emitted, *(() if write is None else write.later))
+        return Prepared(
+            text,
+            "SELECT" if bound is None else bound.kind,
+            columns,
+            tuple(binder.typing.types.get(n, TEXT) for n in range(1, numbered + 1)),
+            dict(binder.used),
+            emitted,
+            reads,
+            (),
+            write=write,
+            asks_system=any(each.asks_system for each in all_emitted),
+            beside=beside,
+            ordered=bool(query.order),
+            visits=visits,
+            draws=any(each.draws for each in all_emitted),
+            counts=any(each.counts for each in all_emitted),
+            visited=visited,
+        )
+
+    def _write(self, bound: BoundWrite) -> Write:
+        numbered, beside = self._numbered, self._beside
+
+        def emitted(query: BoundQuery, slots: int) -> Emitted:
+            return emit(self.indexes.used_in(query), numbered + slots, beside)
+
+        width = len(bound.columns)
+        returning = None
+        if bound.returning is not None:
+            returning = emitted(bound.returning, width + bound.extra)
+        conflict = bound.conflict
+        if conflict is None:
+            slots = width + bound.extra
+            actions = tuple(
+                Action(
+                    each,
+                    None if each.condition is None else emitted(each.condition, slots),
+                    None if each.values is None else emitted(each.values, slots),
+                )
+                for each in bound.actions
+            )
+            return Write(bound, returning, None, {}, actions=actions)
+        update = None if conflict.update is None else emitted(conflict.update, 2 * width)
+        there = {
+            arbiter: emit(query, len(bound.columns), beside)
+            for arbiter, query in rows_in_the_way(bound, conflict)
+        }
+        return Write(bound, returning, update, there)
 
 
 class Plans:

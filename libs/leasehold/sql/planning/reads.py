@@ -24,6 +24,7 @@ from leasehold.values.arrays import elements_of
 from leasehold.values.numeric import with_scale
 from leasehold.values.types import Type, sort_key_of, words_of
 
+READS_NOTHING: Final = "Reads no table"
 LISTED_MAX: Final = 100
 """Values of an IN or an array that are places of their own; of more the list tells nothing."""
 
@@ -222,7 +223,7 @@ def describe_reads(
         descriptor = by_id[lookup.table_id]
         by = _by(descriptor, lookup.index_id)
         lines.append(f"Reads {descriptor.name} by {by}: the keys that rows of {lookup.by} say")
-    return sorted(lines) or ["Reads no table"]
+    return sorted(lines) or [READS_NOTHING]
 
 
 def _by(descriptor: Descriptor, index_id: int) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from leasehold.model.errors import InvalidDefinition
 from leasehold.sql.syntax.accounting import Body, handles
-from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.names import is_temporary, relation_name
 from leasehold.sql.syntax.session_statements import CreateTableAs
 from leasehold.sql.syntax.statement import Reading, names_of
 
@@ -20,7 +23,11 @@ handles(
     tableSpaceName="TABLESPACE",
     viewQuery="a materialized view",
 )
-_NOTHING_AT_COMMIT = "ONCOMMIT_NOOP"
+_ON_COMMIT: Final = {
+    "ONCOMMIT_PRESERVE_ROWS": "PRESERVE ROWS",
+    "ONCOMMIT_DELETE_ROWS": "DELETE ROWS",
+    "ONCOMMIT_DROP": "DROP",
+}
 
 
 def read_create_table_as(reading: Reading, body: Body) -> CreateTableAs:
@@ -32,16 +39,16 @@ def read_create_table_as(reading: Reading, body: Body) -> CreateTableAs:
             "CREATE TABLE … AS EXECUTE is not supported: CREATE TABLE … AS SELECT is",
             reading.next(reading.verb, "execute"),
         )
-    name = relation_name(reading, into["rel"])
-    if into.get("onCommit", _NOTHING_AT_COMMIT) != _NOTHING_AT_COMMIT:
-        reading.refuse(
-            "ON COMMIT is for temporary tables, which are not supported",
-            reading.next(reading.verb, "on", "commit"),
-        )
+    name = relation_name(reading, into["rel"], temporary=True)
+    temporary = is_temporary(into["rel"])
+    on_commit = _ON_COMMIT.get(into.get("onCommit", ""), "")
+    if on_commit and not temporary:
+        place = reading.position(reading.next(reading.verb, "on", "commit"))
+        raise InvalidDefinition("ON COMMIT can only be used on temporary tables", position=place)
     first = reading.behind_name(reading.at(into["rel"]["location"]))
     if reading.word(first) == "(":
         first = reading.closed(first)
-    first += 1  # behind AS
+    first = reading.next(first, "as") + 1
     end = reading.span.end
     for said in (("with", "data"), ("with", "no", "data")):
         if reading.said(end - len(said), *said):
@@ -55,4 +62,6 @@ def read_create_table_as(reading: Reading, body: Body) -> CreateTableAs:
         reading.position(first) - 1 - reading.offset,
         bool(body.get("if_not_exists")),
         not into.get("skipData"),
+        temporary,
+        on_commit,
     )

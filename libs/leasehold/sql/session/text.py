@@ -30,11 +30,14 @@ from leasehold.sql.syntax.session_statements import (
     CloseCursor,
     Deallocate,
     Discard,
+    Listen,
     Meaning,
     NothingToDo,
+    Notify,
     RowStatement,
     SchemaStatement,
     SessionStatement,
+    Unlisten,
 )
 from leasehold.sql.syntax.statement import Reading, Words
 
@@ -44,7 +47,9 @@ KEPT_TEXTS_MAX: Final = 2_000
 handles("DiscardStmt", "target")
 handles("DeallocateStmt", "name", "isall", "location")
 handles("ClosePortalStmt", "portalname")
+handles("ListenStmt", "conditionname")
 handles("UnlistenStmt", "conditionname")
+handles("NotifyStmt", "conditionname", "payload")
 handles("CheckPointStmt")
 handles("VacuumStmt", "options", "rels", "is_vacuumcmd")
 
@@ -54,8 +59,6 @@ _BY_PROTOCOL: Final = "prepare statements by the protocol, as drivers do; the st
 _REFUSED: Final = {
     "prepare": f"PREPARE: {_BY_PROTOCOL}",
     "execute": f"EXECUTE: {_BY_PROTOCOL}",
-    "notify": "NOTIFY: who follows a table's rows by topic hears of each; the statement itself",
-    "listen": "LISTEN: subscribe to versions and rows by topic; the statement itself",
     "lock": "LOCK: rows are verified at COMMIT, and nothing waits for locks; the statement itself",
     "security": "SECURITY LABEL",
 }
@@ -156,12 +159,25 @@ def _close(reading: Reading, body: Body) -> CloseCursor:
     return CloseCursor(body.get("portalname"))
 
 
-# ------------------------------------------------------------------ what has no work here
+# ------------------------------------------------------------------ what is told to others
 
 
-def _unlisten(reading: Reading, body: Body) -> NothingToDo:
+def _listen(reading: Reading, body: Body) -> Listen:
+    reading.read("ListenStmt", body)
+    return Listen(body["conditionname"])
+
+
+def _unlisten(reading: Reading, body: Body) -> Unlisten:
     reading.read("UnlistenStmt", body)
-    return NothingToDo("UNLISTEN")
+    return Unlisten(body.get("conditionname"))
+
+
+def _notify(reading: Reading, body: Body) -> Notify:
+    reading.read("NotifyStmt", body)
+    return Notify(body["conditionname"], body.get("payload", ""))
+
+
+# ------------------------------------------------------------------ what has no work here
 
 
 def _checkpoint(reading: Reading, body: Body) -> NothingToDo:
@@ -185,7 +201,9 @@ _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Meaning]]] = {
     "DeclareCursorStmt": declared,
     "FetchStmt": fetched,
     "ClosePortalStmt": _close,
+    "ListenStmt": _listen,
     "UnlistenStmt": _unlisten,
+    "NotifyStmt": _notify,
     "CheckPointStmt": _checkpoint,
     "VacuumStmt": _vacuum,
     "CopyStmt": copied,

@@ -40,11 +40,7 @@ class Fields:
 
 
 NAMES: Final[dict[str, str]] = {
-    "MergeStmt": Sentence(
-        "merge",
-        "MERGE is not supported: INSERT … ON CONFLICT DO UPDATE, UPDATE … FROM and DELETE … USING"
-        " are, in one transaction",
-    ),
+    "MergeStmt": "MERGE",
     "GroupingFunc": "GROUPING",
     "XmlExpr": "XML",
     "XmlSerialize": "XMLSERIALIZE",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -34,14 +35,10 @@ _SELECT: Final = handles(
     *("op", "all", "larg", "rarg"),
     intoClause=Sentence("into", "SELECT INTO is not supported: CREATE TABLE … AS SELECT is"),
 )
-_SKIPPED: Final = (
-    "SKIP LOCKED is not supported, since nothing is locked: claim rows by an UPDATE … RETURNING of"
-    " their state, or by pg_try_advisory_xact_lock"
-)
-_WRITES: Final = Sentence(
-    "with",
-    "a statement that writes inside WITH is not supported: send it by itself, with RETURNING, in"
-    " the same transaction",
+_CLAIMS: Final = {"LockWaitSkip": "skip", "LockWaitError": "nowait"}
+_MERGE_WITHIN: Final = Sentence("with", "MERGE not supported in WITH query")
+_WITHIN: Final = Sentence(
+    "with", "WITH clause containing a data-modifying statement must be at the top level"
 )
 _TARGET: Final = handles("ResTarget", "name", "val", "location", indirection="a part of a column")
 _RELATION: Final = handles(
@@ -102,11 +99,13 @@ class Queries:
         self.source = source
         self.expressions = Expressions(source, self._within)
         self._sets = 0  # how deep grouping sets are
+        self.read_write: Callable[[str, Body], tree.Write] | None = None
+        """Reads a statement of WITH that writes, by the kind of its node; None: there are none."""
 
     def statement(self, body: Body, visits: tree.Visits | None) -> tree.Query:
         """A query that is a statement. `visits`: SELECTV was said, which asks for more than FOR
         UPDATE."""
-        query = self._query(body)
+        query = self._query(body, top=True)
         if "lockingClause" in body:
             asked = self._visits(body["lockingClause"], self._locking_at(body))
             if visits is not None:
@@ -115,10 +114,15 @@ class Queries:
         return query if visits is None else replace(query, visits=visits)
 
     def _within(self, body: Body) -> tree.Query:
-        if "lockingClause" in body:
-            at = self._locking_at(body)
-            refuse("FOR UPDATE or SHARE in a query inside another one", at)
-        return self._query(body)
+        if "lockingClause" not in body:
+            return self._query(body)
+        at = self._locking_at(body)
+        visits = self._visits(body["lockingClause"], at)
+        if not visits.claims:
+            refuse(
+                f"{visits.words} in a query inside another one, without SKIP LOCKED or NOWAIT,", at
+            )
+        return replace(self._query(body), visits=visits)
 
     def _locking_at(self, body: Body) -> int:
         """Return where FOR UPDATE stands, which the tree does not know: behind FROM's first
@@ -127,26 +131,26 @@ class Queries:
         return self.source.position(offset_of(self.source, begin, "for"))
 
     def _visits(self, clauses: list[Body], at: int) -> tree.Visits:
-        """Return FOR UPDATE and the like: all the same here, since nothing is locked and rows are
-        verified at COMMIT."""
+        """Return FOR UPDATE and the like: nothing is locked, and rows are verified at COMMIT. With
+        SKIP LOCKED or NOWAIT they are claimed besides."""
         clause = clauses[0]["LockingClause"]
         self.expressions.check("LockingClause", clause, _LOCKING)
         said = _STRENGTHS[clause["strength"]]
         if len(clauses) > 1:
             refuse(f"a second {said}", at)
-        if clause["waitPolicy"] == "LockWaitSkip":
-            refuse(Sentence("skip locked", f"{said} {_SKIPPED}"), at)
         of = [self.table(node["RangeVar"]) for node in clause.get("lockedRels", ())]
-        return tree.Visits(at, said, tuple(table.name for table in of))
+        claims = _CLAIMS.get(clause["waitPolicy"], "")
+        return tree.Visits(at, said, tuple(table.name for table in of), claims)
 
     # ---------------------------------------------------------- a query
 
-    def _query(self, body: Body) -> tree.Query:
+    def _query(self, body: Body, *, top: bool = False) -> tree.Query:
+        """Read a query; one that is the whole statement (`top`) may write in its WITH."""
         expressions = self.expressions
         if not body.keys() <= _SELECT:
             refuse_unread(self.source, "SelectStmt", body)
         # What it begins with stands first in the text: names of WITH are looked at first.
-        ctes = self.with_clause(body["withClause"]) if "withClause" in body else None
+        ctes = self.with_clause(body["withClause"], top=top) if "withClause" in body else None
         found = self._body(body)
         order = expressions.order_by(body.get("sortClause", []))
         limit = offset = None
@@ -197,20 +201,27 @@ class Queries:
         self.expressions.leave()
         return found
 
-    def with_clause(self, body: Body) -> tree.With:
+    def with_clause(self, body: Body, *, top: bool) -> tree.With:
+        """Read WITH. Statements that write may stand in that of the whole statement, `top`."""
         self.expressions.check("WithClause", body, _WITH)
         at = self.expressions.at(body)
-        ctes = tuple([self._cte(node["CommonTableExpr"]) for node in body["ctes"]])
+        ctes = tuple([self._cte(node["CommonTableExpr"], top=top) for node in body["ctes"]])
         return tree.With(at, body.get("recursive", False), ctes)
 
-    def _cte(self, body: Body) -> tree.Cte:
+    def _cte(self, body: Body, *, top: bool) -> tree.Cte:
         self.expressions.check("CommonTableExpr", body, _CTE)
         at = self.expressions.at(body)
-        ((kind, _),) = body["ctequery"].items()
-        if kind in ("InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"):
-            refuse(_WRITES, at)
+        ((kind, inner),) = body["ctequery"].items()
         columns = tuple(read_names(body.get("aliascolnames", [])))
-        query = self.expressions.query(body["ctequery"])
+        query: tree.Query | tree.Write
+        if kind == "MergeStmt":
+            refuse(_MERGE_WITHIN, at)
+        if kind in ("InsertStmt", "UpdateStmt", "DeleteStmt"):
+            if self.read_write is None or not top:
+                refuse(_WITHIN, at)
+            query = self.read_write(kind, inner)
+        else:
+            query = self.expressions.query(body["ctequery"])
         return tree.Cte(
             at, body["ctename"], columns, query, _MATERIALIZED.get(body["ctematerialized"])
         )

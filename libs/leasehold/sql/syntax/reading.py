@@ -12,6 +12,7 @@ from leasehold.sql.syntax.queries import Queries
 from leasehold.sql.syntax.writes import Writes
 
 _EXPLAIN = handles("ExplainStmt", "query", "options")
+_WRITES = frozenset({"InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"})
 
 
 def read_statement(text: str) -> tuple[tree.Statement, int]:
@@ -50,9 +51,8 @@ def _numbered(queries: Queries) -> int:
     return queries.expressions.parameters
 
 
-def _statement(
-    parsed: Parsed, queries: Queries, kind: str, body: Body
-) -> tree.Query | tree.Insert | tree.Update | tree.Delete:
+def _statement(parsed: Parsed, queries: Queries, kind: str, body: Body) -> tree.Query | tree.Write:
+    writes = Writes(queries)
     if kind == "SelectStmt":
         visits = None
         for mark in parsed.marks:
@@ -60,10 +60,6 @@ def _statement(
                 visits = tree.Visits(parsed.source.position(mark.begin), SELECTV)
                 break
         return queries.statement(body, visits)
-    if kind == "InsertStmt":
-        return Writes(queries).insert(body)
-    if kind == "UpdateStmt":
-        return Writes(queries).update(body)
-    if kind != "DeleteStmt":
+    if kind not in _WRITES:
         refuse_node(parsed.source, kind, body, parsed.begin)
-    return Writes(queries).delete(body)
+    return writes.read(kind, body, top=True)

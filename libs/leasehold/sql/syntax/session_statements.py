@@ -154,9 +154,27 @@ class CloseCursor:
 
 
 @dataclass(frozen=True, slots=True)
+class Listen:
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisten:
+    """UNLISTEN; `channel` None is *."""
+
+    channel: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    channel: str
+    payload: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NothingToDo:
     """What has no work here and is said by clients as a matter of course: VACUUM, ANALYZE,
-    CHECKPOINT, UNLISTEN."""
+    CHECKPOINT."""
 
     tag: str
 
@@ -204,7 +222,8 @@ class CopyOut:
 @dataclass(frozen=True, slots=True)
 class CreateTableAs:
     """CREATE TABLE … AS of a query, whose text begins behind `begin` characters of the statement's
-    own. `with_rows` False: WITH NO DATA."""
+    own. `with_rows` False: WITH NO DATA. `temporary`: it is the session's own, and `on_commit` says
+    in SQL what becomes of it then, "" = nothing."""
 
     name: str
     columns: tuple[str, ...]
@@ -212,6 +231,8 @@ class CreateTableAs:
     begin: int
     if_not_exists: bool = False
     with_rows: bool = True
+    temporary: bool = False
+    on_commit: str = ""
 
 
 Meaning: TypeAlias = (
@@ -234,6 +255,9 @@ Meaning: TypeAlias = (
     | DeclareCursor
     | Fetch
     | CloseCursor
+    | Listen
+    | Unlisten
+    | Notify
     | NothingToDo
     | CopyIn
     | CopyOut

@@ -111,7 +111,8 @@ class ColumnDefinition:
 class CreateTable:
     """CREATE TABLE. `primary_key` has column names in key order, () = none; those columns are NOT
     NULL; `key_name` is what it is called, if that is said. `uniques` and `checks` hold those of the
-    columns too, in the order in which they stand."""
+    columns too, in the order in which they stand. `temporary`: it is the session's own;
+    `on_commit`: what becomes of it then, drop, delete (its rows) or "" = nothing."""
 
     name: str
     columns: tuple[ColumnDefinition, ...]
@@ -121,6 +122,8 @@ class CreateTable:
     checks: tuple[CheckDefinition, ...] = ()
     foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
     key_name: str | None = None
+    temporary: bool = False
+    on_commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

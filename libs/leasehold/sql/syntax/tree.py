@@ -331,9 +331,11 @@ Source: TypeAlias = TableName | QuerySource | CallSource | Join
 
 @dataclass(frozen=True, slots=True)
 class Cte(Located):
+    """A query of WITH, or a statement that writes, whose RETURNING is read by that name."""
+
     name: str
     columns: tuple[str, ...]
-    query: Query
+    query: Query | Write
     materialized: bool | None = None
 
 
@@ -387,10 +389,13 @@ SELECTV: Final = "SELECTV"
 
 @dataclass(frozen=True, slots=True)
 class Visits(Located):
-    """SELECTV, or FOR UPDATE and its like: `words` of it; `of`: names in FROM, () = all."""
+    """SELECTV, or FOR UPDATE and its like: `words` of it; `of`: names in FROM, () = all. `claims`:
+    rows are claimed, and of those that others have claimed it is said: skip (SKIP LOCKED) or nowait
+    (an error); "" = nothing is claimed."""
 
     words: str
     of: tuple[str, ...] = ()
+    claims: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,6 +459,29 @@ class Delete(Located):
 
 
 @dataclass(frozen=True, slots=True)
+class MergeAction:
+    """A WHEN of MERGE. `kind` is INSERT, UPDATE, DELETE or NOTHING; `matched`: for rows that have a
+    match. `columns` and `overriding` are as of `Insert`; `values` None is DEFAULT VALUES."""
+
+    kind: str
+    matched: bool
+    condition: Node | None
+    assignments: tuple[Assignment, ...] = ()
+    columns: tuple[tuple[str, int], ...] | None = None
+    values: tuple[Node, ...] | None = None
+    overriding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(Located):
+    table: TableName
+    source: Source
+    condition: Node
+    actions: tuple[MergeAction, ...]
+    ctes: With | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Explain(Located):
     """EXPLAIN. `reads`: not how rows are found, but which of them are verified where reads are.
     `as_json`: as one document."""
@@ -463,4 +491,5 @@ class Explain(Located):
     as_json: bool = False
 
 
-Statement: TypeAlias = Query | Insert | Update | Delete | Explain
+Write: TypeAlias = Insert | Update | Delete | Merge
+Statement: TypeAlias = Query | Write | Explain

@@ -1,4 +1,4 @@
-"""PostgreSQL's tree of INSERT, UPDATE and DELETE → `tree.py`'s."""
+"""PostgreSQL's tree of INSERT, UPDATE, DELETE and MERGE → `tree.py`'s."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from leasehold.model.errors import SyntaxInvalid
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.accounting import Body, handles, refuse
+from leasehold.sql.syntax.accounting import Body, Sentence, handles, refuse
 from leasehold.sql.syntax.queries import Queries
 
 _INSERT: Final = handles(
@@ -33,28 +33,49 @@ _UPDATE: Final = handles(
 _DELETE: Final = handles(
     "DeleteStmt", "relation", "usingClause", "whereClause", "returningClause", "withClause"
 )
+_MERGE: Final = handles(
+    "MergeStmt",
+    *("relation", "sourceRelation", "joinCondition", "mergeWhenClauses", "withClause"),
+    returningClause=Sentence(
+        "returning",
+        "RETURNING of MERGE is not supported, as in PostgreSQL 15: use INSERT … ON CONFLICT or"
+        " UPDATE with RETURNING",
+    ),
+)
+_WHEN: Final = handles(
+    "MergeWhenClause",
+    *("matchKind", "commandType", "override", "condition", "targetList", "values"),
+)
+_MATCHED: Final = {"MERGE_WHEN_MATCHED": True, "MERGE_WHEN_NOT_MATCHED_BY_TARGET": False}
 _PART: Final = handles("MultiAssignRef", "source", "colno", "ncolumns")
 _OVERRIDING: Final = {"OVERRIDING_USER_VALUE": "user", "OVERRIDING_SYSTEM_VALUE": "system"}
 
 
 class Writes:
-    """The reader of one statement that writes."""
+    """The reader of statements that write: a whole one, and those inside its WITH."""
 
     def __init__(self, queries: Queries) -> None:
         self._queries = queries
         self._expressions = queries.expressions
+        queries.read_write = self.read
 
-    def insert(self, body: Body) -> tree.Insert:
+    def read(self, kind: str, body: Body, *, top: bool = False) -> tree.Write:
+        """Read a node of that kind; in the WITH of the whole statement (`top`) others may write."""
+        match kind:
+            case "InsertStmt":
+                return self._insert(body, top=top)
+            case "UpdateStmt":
+                return self._update(body, top=top)
+            case "MergeStmt":
+                return self._merge(body, top=top)
+        return self._delete(body, top=top)
+
+    def _insert(self, body: Body, *, top: bool) -> tree.Insert:
         check = self._expressions.check
         check("InsertStmt", body, _INSERT)
-        ctes = self._ctes(body)
+        ctes = self._ctes(body, top=top)
         table = self._queries.table(body["relation"])
-        columns: tuple[tuple[str, int], ...] | None = None
-        if "cols" in body:
-            named = [node["ResTarget"] for node in body["cols"]]
-            for one in named:
-                check("ResTarget", one, _COLUMN)
-            columns = tuple((one["name"], self._expressions.at(one)) for one in named)
+        columns = self._columns(body["cols"]) if "cols" in body else None
         query = self._expressions.query(body["selectStmt"]) if "selectStmt" in body else None
         conflict = self._conflict(body["onConflictClause"]) if "onConflictClause" in body else None
         overriding = _OVERRIDING.get(body["override"], "")
@@ -63,8 +84,16 @@ class Writes:
             *(table.at, table, columns, query, conflict, returning, ctes, overriding)
         )
 
-    def _ctes(self, body: Body) -> tree.With | None:
-        return self._queries.with_clause(body["withClause"]) if "withClause" in body else None
+    def _columns(self, nodes: list[Body]) -> tuple[tuple[str, int], ...]:
+        named = [node["ResTarget"] for node in nodes]
+        for one in named:
+            self._expressions.check("ResTarget", one, _COLUMN)
+        return tuple((one["name"], self._expressions.at(one)) for one in named)
+
+    def _ctes(self, body: Body, *, top: bool) -> tree.With | None:
+        if "withClause" not in body:
+            return None
+        return self._queries.with_clause(body["withClause"], top=top)
 
     def _conflict(self, body: Body) -> tree.Conflict:
         check = self._expressions.check
@@ -140,18 +169,18 @@ class Writes:
         self._expressions.check("ReturningClause", clause, _RETURNING)
         return self._queries.targets(clause["exprs"])
 
-    def update(self, body: Body) -> tree.Update:
+    def _update(self, body: Body, *, top: bool) -> tree.Update:
         self._expressions.check("UpdateStmt", body, _UPDATE)
-        ctes = self._ctes(body)
+        ctes = self._ctes(body, top=top)
         table = self._queries.table(body["relation"])
         assignments = self._assignments(body["targetList"])
         source = self._queries.sources(body["fromClause"]) if "fromClause" in body else None
         where = self._where(body)
         return tree.Update(table.at, table, assignments, source, where, self._returning(body), ctes)
 
-    def delete(self, body: Body) -> tree.Delete:
+    def _delete(self, body: Body, *, top: bool) -> tree.Delete:
         self._expressions.check("DeleteStmt", body, _DELETE)
-        ctes = self._ctes(body)
+        ctes = self._ctes(body, top=top)
         table = self._queries.table(body["relation"])
         source = self._queries.sources(body["usingClause"]) if "usingClause" in body else None
         where = self._where(body)
@@ -161,3 +190,40 @@ class Writes:
         if "whereClause" not in body:
             return None
         return self._expressions.expression(body["whereClause"])
+
+    # ---------------------------------------------------------- MERGE
+
+    def _merge(self, body: Body, *, top: bool) -> tree.Merge:
+        self._expressions.check("MergeStmt", body, _MERGE)
+        ctes = self._ctes(body, top=top)
+        if ctes is not None and ctes.recursive:
+            raise SyntaxInvalid(
+                "WITH RECURSIVE is not supported for MERGE statement", position=ctes.at
+            )
+        table = self._queries.table(body["relation"])
+        source = self._queries.sources([body["sourceRelation"]])
+        condition = self._expressions.expression(body["joinCondition"])
+        actions = [
+            self._when(node["MergeWhenClause"], table.at) for node in body["mergeWhenClauses"]
+        ]
+        return tree.Merge(table.at, table, source, condition, tuple(actions), ctes)
+
+    def _when(self, body: Body, at: int) -> tree.MergeAction:
+        """Read a WHEN, which does not know its place: that of the table, `at`, is told."""
+        self._expressions.check("MergeWhenClause", body, _WHEN)
+        matched = _MATCHED.get(body["matchKind"])
+        if matched is None:
+            refuse("WHEN NOT MATCHED BY SOURCE", at)
+        condition = None
+        if "condition" in body:
+            condition = self._expressions.expression(body["condition"])
+        kind = body["commandType"].removeprefix("CMD_")
+        if kind == "UPDATE":
+            assignments = self._assignments(body["targetList"])
+            return tree.MergeAction(kind, matched, condition, assignments)
+        if kind != "INSERT":
+            return tree.MergeAction(kind, matched, condition)
+        columns = self._columns(body["targetList"]) if "targetList" in body else None
+        values = self._expressions.listed(body["values"]) if "values" in body else None
+        overriding = _OVERRIDING.get(body["override"], "")
+        return tree.MergeAction(kind, matched, condition, (), columns, values, overriding)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog import definitions as text
 from leasehold.catalog.privileges import ALL, Privilege
-from leasehold.catalog.schema_names import PUBLIC
+from leasehold.catalog.schema_names import PUBLIC, TEMPORARY_SCHEMA
 from leasehold.catalog.view import is_view_id
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.granted import GRANTED
-from leasehold.sql.system_catalog.names import NAMESPACES
 from leasehold.sql.system_catalog.sequences import identity_of, information_sequences
 from leasehold.values.types import INTEGER_BITS, SECOND_DIGITS, Type, element_of
 
 if TYPE_CHECKING:
+    from leasehold.catalog.descriptor import Descriptor
     from leasehold.sql.system_catalog.rows import ConstraintEntry, SystemCatalog
 
 Row = Mapping[str, Any]
@@ -42,7 +42,7 @@ def information_rows(catalog: SystemCatalog, name: str) -> Iterable[Row]:
 
 
 def _schemata(catalog: SystemCatalog) -> Iterator[Row]:
-    for name in NAMESPACES:
+    for name in catalog.namespaces:
         yield {"catalog_name": catalog.database, "schema_name": name, "schema_owner": catalog.user}
 
 
@@ -61,7 +61,8 @@ def _tables(catalog: SystemCatalog) -> Iterator[Row]:
             continue
         yield {
             **_in_schema("table", catalog, table.name),
-            "table_type": "BASE TABLE",
+            **_own_of(table),
+            "table_type": "LOCAL TEMPORARY" if table.temporary else "BASE TABLE",
             "is_insertable_into": "YES",
             "is_typed": "NO",
         }
@@ -100,6 +101,7 @@ def _columns(catalog: SystemCatalog) -> Iterator[Row]:
             kind, default = column.type, text.shown_default(column)
             yield {
                 **_in_schema("table", catalog, table.name),
+                **_own_of(table),
                 "column_name": column.name,
                 "ordinal_position": number,
                 "column_default": None if column.generated else default,
@@ -225,6 +227,11 @@ def _check_constraints(catalog: SystemCatalog) -> Iterator[Row]:
                 **_in_schema("constraint", catalog, entry.name),
                 "check_clause": f"({entry.expression})",
             }
+
+
+def _own_of(table: Descriptor) -> Row:
+    """Return where a temporary table is."""
+    return {"table_schema": TEMPORARY_SCHEMA} if table.temporary else {}
 
 
 def _in_schema(what: str, catalog: SystemCatalog, name: str) -> Row:

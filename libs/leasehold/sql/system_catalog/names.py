@@ -8,7 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from leasehold.catalog import definitions as text
-from leasehold.catalog.schema_names import INFORMATION_SCHEMA, LEASEHOLD, PG_CATALOG, PUBLIC
+from leasehold.catalog.schema_names import (
+    INFORMATION_SCHEMA,
+    LEASEHOLD,
+    PG_CATALOG,
+    PG_TEMP,
+    PUBLIC,
+    TEMPORARY_SCHEMA,
+)
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidText,
@@ -36,6 +43,7 @@ NAMESPACES: Final = {
     INFORMATION_SCHEMA: oids.INFORMATION_NAMESPACE,
     LEASEHOLD: oids.LEASEHOLD_NAMESPACE,
 }
+_TEMPORARY: Final = frozenset({PG_TEMP, TEMPORARY_SCHEMA})
 SYSTEM_RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {**RELATIONS, **NODE_RELATIONS}
 SYSTEM_OIDS: Final[Mapping[tuple[str, str], int]] = {
     name: oids.RELATIONS.get(name[1], oids.VIEWS + position)
@@ -85,7 +93,7 @@ class CatalogNames:
             case "regtype":
                 return self._catalog.type_oid(name)
             case "regnamespace":
-                return NAMESPACES.get(_one(name))
+                return self._catalog.namespaces.get(_one(name))
             case "regrole":
                 return self._catalog.find_role(_one(name))
             case "regproc":
@@ -105,7 +113,7 @@ class CatalogNames:
                 known = self._catalog.is_type(oid)
                 return str(self._catalog.format_type(oid, None) if known else oid)
             case "regnamespace":
-                named = {number: name for name, number in NAMESPACES.items()}
+                named = {number: name for name, number in self._catalog.namespaces.items()}
                 return text.quoted(named[oid]) if oid in named else str(oid)
             case "regproc" if oid in BY_OID:
                 return BY_OID[oid].name
@@ -131,8 +139,11 @@ class CatalogNames:
             found = SYSTEM_OIDS.get((PG_CATALOG, name))
             if found is not None or schema:
                 return found
-        if schema in ("", PUBLIC):
-            return self._catalog.relation_oid(name)
+        if not schema:
+            own = self._catalog.relation_oid(name, temporary=True)
+            return self._catalog.relation_oid(name) if own is None else own
+        if schema == PUBLIC or schema in _TEMPORARY:
+            return self._catalog.relation_oid(name, temporary=schema != PUBLIC)
         return SYSTEM_OIDS.get((schema, name))
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index, OnChange
-from leasehold.catalog.schema_names import PUBLIC
+from leasehold.catalog.schema_names import PUBLIC, TEMPORARY_SCHEMA
 from leasehold.catalog.view import is_view_id
 from leasehold.sql.expressions.key_types import key_types
 from leasehold.sql.functions.resolution import CATEGORIES, PREFERRED
 from leasehold.sql.session_settings import SETTINGS
 from leasehold.sql.system_catalog import oids
-from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_OIDS
+from leasehold.sql.system_catalog.names import SYSTEM_OIDS
 from leasehold.sql.system_catalog.roles import (
     acl_texts,
     authid_rows,
@@ -95,6 +95,7 @@ def _classes(catalog: SystemCatalog) -> Iterator[Row]:
         concerned = catalog.concerned.get(table.table_id, [])
         yield {
             **common,
+            **_own_of(table),
             **of_relation(catalog, table.table_id),
             "oid": oid,
             "relname": table.name,
@@ -111,6 +112,7 @@ def _classes(catalog: SystemCatalog) -> Iterator[Row]:
     for table, index, name, oid in catalog.indexes:
         yield {
             **common,
+            **_own_of(table),
             "relowner": catalog.access.owner_of(table.table_id),
             "oid": oid,
             "relname": name,
@@ -120,6 +122,17 @@ def _classes(catalog: SystemCatalog) -> Iterator[Row]:
             "relreplident": "n",
             "relnatts": len(_index_columns(table, index)),
         }
+
+
+def _own_of(table: Descriptor) -> dict[str, Any]:
+    """Return what pg_class says of a temporary table."""
+    if not table.temporary:
+        return {}
+    return {"relnamespace": oids.TEMPORARY_NAMESPACE, "relpersistence": "t"}
+
+
+def _schema_of(table: Descriptor) -> str:
+    return TEMPORARY_SCHEMA if table.temporary else PUBLIC
 
 
 def _relation_kind(table: Descriptor) -> str:
@@ -154,7 +167,8 @@ def _tables(catalog: SystemCatalog) -> Iterator[Row]:
         keys = any(c.kind == "f" for c in catalog.concerned.get(table.table_id, []))
         indexed = int(any(True for _ in catalog.indexes_of(table)))
         owner = catalog.role_name(catalog.access.owner_of(table.table_id))
-        named = {"schemaname": PUBLIC, "tablename": table.name, "tableowner": owner}
+        schema = _schema_of(table)
+        named = {"schemaname": schema, "tablename": table.name, "tableowner": owner}
         yield {**common, **named, "hasindexes": indexed, "hastriggers": int(keys)}
     for schema, name in SYSTEM_OIDS:
         if not is_view(name):
@@ -184,7 +198,7 @@ def _counted_indexes(catalog: SystemCatalog) -> Iterator[Row]:
 
 def _index_definitions(catalog: SystemCatalog) -> Iterator[Row]:
     for table, _, name, oid in catalog.indexes:
-        named = {"schemaname": PUBLIC, "tablename": table.name, "indexname": name}
+        named = {"schemaname": _schema_of(table), "tablename": table.name, "indexname": name}
         yield {**named, "indexdef": catalog.index_text(oid)}
 
 
@@ -399,8 +413,8 @@ def _index_types(table: Descriptor, index: Index | None) -> list[Type]:
     return [*keys, *(table.by_id[element].type for element in rest)]
 
 
-def _namespaces(_: SystemCatalog) -> Iterator[Row]:
-    for name, oid in NAMESPACES.items():
+def _namespaces(catalog: SystemCatalog) -> Iterator[Row]:
+    for name, oid in catalog.namespaces.items():
         yield {"oid": oid, "nspname": name, "nspowner": oids.OWNER}
 
 

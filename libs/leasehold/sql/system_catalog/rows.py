@@ -18,12 +18,17 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey, Index
 from leasehold.catalog.enum_types import as_called
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
-from leasehold.catalog.schema_names import PG_CATALOG
+from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC, TEMPORARY_SCHEMA
 from leasehold.catalog.states import READABLE
 from leasehold.catalog.view import is_view_id
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.information_schema import information_rows
-from leasehold.sql.system_catalog.names import SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
+from leasehold.sql.system_catalog.names import (
+    NAMESPACES,
+    SYSTEM_NAMES,
+    SYSTEM_OIDS,
+    CatalogNames,
+)
 from leasehold.sql.system_catalog.pg_catalog import built_in_types, catalog_rows
 from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.sql.system_catalog.rights import Rights
@@ -226,9 +231,23 @@ class SystemCatalog:
             return None
         return int((PG_CATALOG, self._names[oid]) not in SYSTEM_OIDS)
 
-    def relation_oid(self, name: str) -> int | None:
-        """Return the number of a table or an index, None where there is none."""
-        return next((oid for oid, known in self._names.items() if known == name), None)
+    def relation_oid(self, name: str, *, temporary: bool = False) -> int | None:
+        """Return the number of a table or an index, None where there is none; `temporary`: of one
+        of the session's own."""
+        found = (oid for oid, known in self._names.items() if known == name)
+        return next((oid for oid in found if (oid in self._temporary) is temporary), None)
+
+    @cached_property
+    def _temporary(self) -> frozenset[int]:
+        """The numbers of temporary tables and their indexes."""
+        own = {oids.table_oid(t.table_id) for t in self.tables if t.temporary}
+        return frozenset(own.union(each.oid for each in self.indexes if each.table.temporary))
+
+    @cached_property
+    def namespaces(self) -> Mapping[str, int]:
+        """The schemas, by name; that of temporary tables only where the session has some."""
+        own = {TEMPORARY_SCHEMA: oids.TEMPORARY_NAMESPACE} if self._temporary else {}
+        return {**NAMESPACES, **own}
 
     def has_relation(self, oid: int) -> bool:
         """A table, an index, a sequence, or one of the catalog's."""
@@ -249,7 +268,9 @@ class SystemCatalog:
             return None
         own = map(self.sequence, table.column(column).own_sequences)
         found = next((sequence for sequence in own if sequence is not None), None)
-        return None if found is None else f"public.{text.quoted(found.name)}"
+        if found is None:
+            return None
+        return f"{TEMPORARY_SCHEMA if found.temporary else PUBLIC}.{text.quoted(found.name)}"
 
     def sequence(self, sequence_id: int) -> Descriptor | None:
         return self._by_id.get(sequence_id)

@@ -8,7 +8,7 @@ NODE_RELATIONS (`leasehold_schema.py`); its rows where `System` asks for them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NoReturn, Protocol
 
@@ -33,6 +33,7 @@ from leasehold.sql.system_catalog.sequences import LastValue
 _POSTGRESQLS: Final = frozenset({PG_CATALOG, INFORMATION_SCHEMA})
 
 Row = Mapping[str, Any]
+Tell = Callable[[str, str], None]
 Found = Mapping[tuple[Any, ...], list[tuple[Any, ...]]]
 
 
@@ -75,6 +76,11 @@ class NodeSide(Protocol):
         AdvisoryLockLost."""
         ...
 
+    def listening(self) -> tuple[Sequence[str], float]:
+        """Return the channels to which the session listens, and which part of its node's room is
+        taken by what waits for all of its sessions."""
+        ...
+
 
 class System:
     """What one statement is told of the database and of its node; the same throughout.
@@ -93,8 +99,10 @@ class System:
         last_value: LastValue = lambda _: None,
         access: Access | None = None,
         role_id: int = BOOTSTRAP_ROLE,
+        tell: Tell | None = None,
     ) -> None:
         self._tables = tables
+        self._tell = tell
         self._access, self._role_id = access or Access(), role_id
         self._last_value = last_value
         self._database, self._user, self._settings = database, user, settings
@@ -148,6 +156,18 @@ class System:
     def act(self, action: str, *values: Any) -> bool:
         return self._told_by().act(action, *values)
 
+    def notify(self, channel: str, payload: str) -> None:
+        """Tell those who listen to a channel, once the transaction is committed. Raises
+        FeatureNotSupported where there is none, and what that raises."""
+        if self._tell is None:
+            raise FeatureNotSupported("NOTIFY is for SQL sessions: leasehold.connect()")
+        self._tell(channel, payload)
+
+    def listening(self) -> tuple[Sequence[str], float]:
+        """Return the channels to which the session listens, and which part of its node's room is
+        taken by what waits for all of its sessions."""
+        return self._told_by().listening()
+
     def _told_by(self) -> NodeSide:
         if self._node is None:
             raise FeatureNotSupported(
@@ -161,9 +181,10 @@ def with_system(
     tables: Callable[[], Iterable[Descriptor]],
     last_value: LastValue = lambda _: None,
     access: Access | None = None,
+    tell: Tell | None = None,
 ) -> CommitContext:
     """The same context for one statement on a snapshot that has these tables, sequences that have
-    given these values last, and roles."""
+    given these values last, and roles. `tell`: its transaction tells a channel something."""
     caller = caller_of(context)
     access = access or Access()
     first = caller.first_role or access.roles.name_of(BOOTSTRAP_ROLE)
@@ -176,6 +197,7 @@ def with_system(
         last_value,
         access,
         caller.role_id,
+        tell,
     )
     return CallerContext.of(
         context.now_us, context.seed, caller, system, sequence_values_of(context)

@@ -86,8 +86,8 @@ def test_native_libraries_are_unpacked_in_each_service_s_own_folder(
         for entry in all_entries()
         if has_in_environment(entry.identity.pid, "LEASEHOLD_DATA", str(pipeline.data))
     ]
-    kafka = servers.processes.running()["kafka"].identity.pid
-    for folder, pids in ((pipeline.data, spark), (servers.data, [kafka])):
+    kafka = [servers.brokers.pid(name) for name in servers.brokers.names]
+    for folder, pids in ((pipeline.data, spark), (servers.data, kafka)):
         unpacked = {
             Path(line.split(maxsplit=5)[5])
             for pid in pids

@@ -39,6 +39,12 @@ from leasehold.adapters.codec.request_encoding import ROWS_TOGETHER_MAX, encode_
 from leasehold.model.errors import MalformedRequest, RequestTooLarge
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.records.log import CheckSlice
+from leasehold.model.records.notifications import (
+    NOTIFICATIONS_BYTES_MAX,
+    NOTIFICATIONS_MAX,
+    Notification,
+    Notifications,
+)
 from leasehold.model.records.requests import (
     ANY_GENID,
     BarrierRequest,
@@ -51,6 +57,7 @@ from leasehold.model.records.requests import (
     OperationKind,
 )
 
+TOLD = Notifications((Notification("c", "x"), Notification("d", "é")), "r1", -7)
 ID = request_id(1_700_000_000_000, b"0123456789")
 ID_TEXT = format_request_id(ID)
 UPDATE: dict[str, Any] = {
@@ -712,10 +719,68 @@ def test_time_zones_travel_with_the_statements(operations: tuple[Operation, ...]
         ChangeRequest(ID, releases=b"\x01" * 6 + b"\x70\x01" + b"\x81" * 8),
         ChangeRequest(ID, sql="GRANT a TO b", releases=ID),
         ChangeRequest(ID, sql="GRANT a TO b", fence=LockFence("run", 2**53 - 1, 3)),
+        ChangeRequest(ID, notifications=Notifications((Notification("c", ""),))),
+        ChangeRequest(ID, releases=ID, notifications=TOLD),
+        ChangeRequest(ID, sql="DROP TABLE t", notifications=TOLD),
+        ChangeRequest(ID, (Operation(OperationKind.DELETE, "t", (1,), {}),), notifications=TOLD),
+        ChangeRequest(
+            ID, (Operation(OperationKind.DELETE, "t", (1,), {}),) * 2, notifications=TOLD
+        ),
     ],
 )
 def test_a_job_and_its_rows_find_each_other(said: ChangeRequest) -> None:
     assert decode_request(*encode_request(said)) == said
+
+
+def test_what_is_told_is_told_once_by_whom_it_says() -> None:
+    fields = {"id": ID_TEXT, "notify": [["c", "x"], ["d", "x"], ["c", "x"]]}
+    read = decode_request(JSON, json.dumps(fields).encode())
+    told = Notifications((Notification("c", "x"), Notification("d", "x")))
+    assert read == ChangeRequest(ID, notifications=told)
+    fields |= UPDATE | {"notifier": ["r1", 5]}
+    read = decode_request(JSON, json.dumps(fields).encode())
+    assert read.notifications == told._replace(node="r1", process=5)
+    assert len(read.operations) == 1
+
+
+TOLD_WRONGLY: list[dict[str, Any]] = [
+    {"notify": []},
+    {"notify": "c"},
+    {"notify": ["c"]},
+    {"notify": [["c"]]},
+    {"notify": [["c", None]]},
+    {"notify": [["c", 1]]},
+    {"notify": [["", "x"]]},
+    {"notify": [["c" * 64, "x"]]},
+    {"notify": [["c", "x" * 8_000]]},
+    {"notify": [["c", "é" * 4_000]]},
+    {"notify": [["c", "\x00"]]},
+    {"notify": [["c", "\ud800"]]},
+    {"notify": [["c", "x"]], "notifier": "r1"},
+    {"notify": [["c", "x"]], "notifier": ["r1"]},
+    {"notify": [["c", "x"]], "notifier": ["", 1]},
+    {"notify": [["c", "x"]], "notifier": ["r1", "x"]},
+    {"notify": [["c", "x"]], "notifier": ["r1", 1 << 31]},
+    {"notifier": ["r1", 1]},
+    {"notify": [["c", "x"]], "barrier": []},
+    {"notify": [["c", "x"]], "job": 1, "action": "pause"},
+]
+
+
+@pytest.mark.parametrize("fields", TOLD_WRONGLY)
+def test_what_is_told_wrongly_is_malformed(fields: dict[str, Any]) -> None:
+    with pytest.raises(MalformedRequest):
+        decode_request(JSON, json.dumps({"id": ID_TEXT, **fields}).encode())
+
+
+def test_what_is_told_is_bounded() -> None:
+    many = [["c", str(number)] for number in range(NOTIFICATIONS_MAX + 1)]
+    long = [["c", f"{number:07900}"] for number in range(NOTIFICATIONS_BYTES_MAX // 7_900)]
+    for notify in (many, long):
+        with pytest.raises(RequestTooLarge, match="'notify' holds"):
+            decode_request(JSON, json.dumps({"id": ID_TEXT, "notify": notify}).encode())
+        read = decode_request(JSON, json.dumps({"id": ID_TEXT, "notify": notify[:-100]}).encode())
+        assert read.notifications is not None
 
 
 @pytest.mark.parametrize("demands", [5, [5], [[5]], [[5, "2"]], [[5, True]], [[1, 2]] * 1001])

@@ -15,7 +15,7 @@ from tests.support.codec.records import sample
 
 DIGESTS = {
     "Claim": "6ee9a802f0d0e3d5",
-    "Decisions": "87b43a1970f60e93",
+    "Decisions": "01876e9497075b8c",
     "Barrier": "0363def4fbb06798",
     "Ack": "aa7bbf5411495059",
     "LeaseAck": "34fe4d308762fbee",

@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from leasehold.adapters.http.hosts import is_own_host, is_own_origin
-from leasehold.dashboard.application import answer_own_names
+from leasehold.dashboard.own_pages import answer_own_names
 from leasehold.model.errors import ConfigurationError
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.setting import from_environment

@@ -21,6 +21,7 @@ import apsw
 import pytest
 
 from leasehold.adapters.sqlite import range_backfills
+from leasehold.adapters.sqlite.checking.yielding import FILL_REST
 from leasehold.adapters.sqlite.range_backfills import DIRECT_ROWS_MAX
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
@@ -308,17 +309,17 @@ def test_a_restart_and_a_copy_in_the_middle_of_a_merge_begin_the_range_anew(
 
 @pytest.mark.parametrize(
     ("gentle", "took_ms", "rows"),
-    [(False, 6, 4), (True, 6, 2), (False, 24, 4), (False, 96, 1)],
+    [(False, 4, 4), (True, 4, 2), (False, 16, 4), (False, 64, 1)],
 )
 def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
     tmp_path: Path, gentle: bool, took_ms: int, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a gentle job half as long, and at most half of the time, with processors to spare, too.
     It is processor time that is short: a piece that waited for one is no longer, to a limit."""
-    for name, each_ms in (("monotonic_ns", took_ms), ("thread_time_ns", 6)):
+    for name, each_ms in (("monotonic_ns", took_ms), ("thread_time_ns", 4)):
         clock = itertools.count(0, each_ms * 1_000_000)
         monkeypatch.setattr(range_backfills, name, clock.__next__)
-    waits = SimpleNamespace(take_ns=lambda: (took_ms - 6) * 1_000_000)
+    waits = SimpleNamespace(take_ns=lambda: (took_ms - 4) * 1_000_000)
     monkeypatch.setattr(range_backfills, "ProcessorWaits", lambda thread_id: waits)
     monkeypatch.setattr(range_backfills, "PIECE_ROWS_FIRST", 8)
     monkeypatch.setattr(range_backfills, "PIECE_ROWS_MIN", 1)
@@ -332,11 +333,31 @@ def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
         time.sleep(0.001)
     second = store.merge_entries(newest)
     store.close()
-    assert (first.rows, second.rows) == (8, rows), "a piece took twice 3 ms"
-    if took_ms == 6:
-        assert first.pause_ns == (6_000_000 if gentle else 0)
+    assert (first.rows, second.rows) == (8, rows), "a piece took twice 2 ms"
+    if took_ms == 4:
+        assert first.pause_ns == 4_000_000 * (2 * FILL_REST + 1 if gentle else FILL_REST)
     else:
-        assert first.pause_ns == 54_000_000, "nine times what it has worked"
+        assert first.pause_ns == 36_000_000, "nine times what it has worked"
+
+
+def test_a_piece_is_short_as_soon_as_users_are_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("monotonic_ns", "thread_time_ns"):
+        clock = itertools.count(0, 15_000_000)
+        monkeypatch.setattr(range_backfills, name, clock.__next__)
+    monkeypatch.setattr(range_backfills, "PIECE_ROWS_FIRST", 15)
+    monkeypatch.setattr(range_backfills, "PIECE_ROWS_MIN", 1)
+    store = SqliteStore(tmp_path / "node.db", cache_mb=1, direct_rows_max=0)
+    table = filled(store)
+    note(table, ALL)
+    newest = table.catalog.newest(1)
+    while not (alone := store.merge_entries(newest)).rows:
+        time.sleep(0.001)
+    store.give_way(beside_users=True, gentle=False)
+    beside = store.merge_entries(newest)
+    store.close()
+    assert (alone.rows, beside.rows) == (15, 2), "15 ms took 15 rows"
 
 
 def test_a_piece_has_no_more_rows_than_it_may(store: Store) -> None:

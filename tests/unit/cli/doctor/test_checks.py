@@ -268,6 +268,31 @@ CASES = (
         *("ledger's durability", WARN, "allkeys-lru", "noeviction"),
     ),
     Case(
+        "a ledger in a cluster",
+        with_redis(clustered=True),
+        *("ledger's durability", FAIL, "a Redis Cluster, which Leasehold does not support"),
+    ),
+    Case(
+        "a master of Sentinels without a replica",
+        replace(good_facts(), sentinels=3),
+        *("ledger's durability", WARN, "Redis has no replica now", "start it"),
+    ),
+    Case(
+        "two Sentinels",
+        replace(with_redis(replicas=1), sentinels=2),
+        *("ledger's durability", WARN, "names 2 Sentinel(s)", "3 at least"),
+    ),
+    Case(
+        "a replica and no Sentinels",
+        with_redis(replicas=1),
+        *("ledger's durability", WARN, "after a failover services stay with it", "Sentinels"),
+    ),
+    Case(
+        "every broker must have it",
+        with_config(LOG, min_insync_replicas="3"),
+        *("log's durability", WARN, "takes no record while one of its 3 brokers is away"),
+    ),
+    Case(
         "memory of Redis that ends",
         with_redis(memory=80 << 20),
         *("memory of Redis", WARN, "80 MiB, 80 %"),

@@ -177,7 +177,6 @@ REFUSED = [
         ),
         "21000",
     ),
-    ("WITH w AS (SELECT 1) DELETE FROM bookings RETURNING (SELECT 1 FROM w)", "0A000"),
 ]
 
 

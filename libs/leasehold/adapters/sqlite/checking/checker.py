@@ -20,7 +20,12 @@ from leasehold.adapters.sqlite.checking.findings import FINDINGS_MAX, TableFindi
 from leasehold.adapters.sqlite.checking.repair import Repairs
 from leasehold.adapters.sqlite.checking.slice_check import SliceCheck
 from leasehold.adapters.sqlite.checking.table_check import TableCheck
-from leasehold.adapters.sqlite.checking.yielding import STEPS_BETWEEN_LOOKS, GivesWay, Users
+from leasehold.adapters.sqlite.checking.yielding import (
+    CHECK_REST,
+    STEPS_BETWEEN_LOOKS,
+    GivesWay,
+    Users,
+)
 from leasehold.adapters.sqlite.snapshot import Readers, SqliteSnapshot
 from leasehold.adapters.sqlite.statement_memory import statement_memory
 from leasehold.catalog.descriptor import Descriptor
@@ -110,7 +115,7 @@ class Checker:
             try:
                 self._running = connection
                 connection.set_progress_handler(
-                    GivesWay(self._users, self._closing), STEPS_BETWEEN_LOOKS
+                    GivesWay(self._users, self._closing, CHECK_REST), STEPS_BETWEEN_LOOKS
                 )
                 for table_id in check.table_ids:
                     if self._closing.is_set():

@@ -8,9 +8,10 @@ itself kept from a processor and by how many want one now: with processors to sp
 pause at all. The first alone is not enough: the kernel may leave one processor to a thread that
 never waits, and all others to the second one for a tenth of a second.
 
-That pauses for whoever wants a processor, and all day on a machine that is always busy. What is
-sorted and merged is paid for by writers who wait for its end, too: it pauses by need, for as long
-as the thread that applies the log was kept from a processor (`ProcessorWaits`).
+That pauses for whoever wants a processor, and all day on a machine that is always busy. So where
+the kernel tells for how long the thread that applies the log was kept from a processor
+(`ProcessorWaits`), work pauses by need, for as long as that; and in any case for some parts of what
+it has worked, since need is told only behind those who have waited already.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ from typing import Final
 
 WORK_NS: Final = 2_000_000
 """Processor time between two pauses: about what a writer's next thread waits for its turn."""
+CHECK_REST: Final = 2
+FILL_REST: Final = 4
+"""Least pauses by need, in parts of the work before them. Sorting and merging hold up writers in
+two ways, by the processor and by the thread that applies the log; a check only by the first, and
+each second of it keeps the WAL from being reset."""
 WAITS_REPAID: Final = 4
 WANTED_REPAID: Final = 2
 """Pauses, in parts of the work before them, for each task that takes the last idle processor, or
@@ -83,11 +89,11 @@ class ProcessorWaits:
             return None
 
 
-def pause_by_need_ns(worked_ns: int, waited_ns: int, *, gentle: bool = False) -> int:
+def pause_by_need_ns(worked_ns: int, waited_ns: int, rest: int, *, gentle: bool = False) -> int:
     """Return how long to pause after `worked_ns` of processor time where, since the last time that
-    this was asked, who applies the log has waited for `waited_ns` for a processor. A `gentle` pace
-    is at most half."""
-    pause = min(PAUSES_MAX * worked_ns, WAITS_REPAID * waited_ns)
+    this was asked, who applies the log has waited for `waited_ns` for a processor: at least `rest`
+    parts of the work. A `gentle` pace is at most half."""
+    pause = min(PAUSES_MAX * worked_ns, max(rest * worked_ns, WAITS_REPAID * waited_ns))
     return 2 * pause + worked_ns if gentle else pause
 
 
@@ -104,13 +110,14 @@ class Users:
 
 class GivesWay:
     """SQLite's progress handler of one piece of work, made in the thread that does it. While
-    `users` are beside it somebody waits, so that pauses are made, `by_need` or for whoever wants a
-    processor; `closing` ends the work, a pause included."""
+    `users` are beside it somebody waits, so that pauses are made, by need with at least `rest`
+    parts of the work, or for whoever wants a processor where need is not told; `closing` ends the
+    work, a pause included."""
 
-    def __init__(self, users: Users, closing: Event, *, by_need: bool = False) -> None:
+    def __init__(self, users: Users, closing: Event, rest: int) -> None:
         self._users = users
         self._closing = closing
-        self._by_need = by_need
+        self._rest = rest
         self._waits: ProcessorWaits | None = None
         self._since_ns = monotonic_ns()
         self._worked_ns = thread_time_ns()
@@ -131,10 +138,10 @@ class GivesWay:
 
     def _pause_ns(self, worked_ns: int) -> int:
         gentle = self._users.gentle
-        if self._by_need and self._waits is None and self._users.thread_id:
+        if self._waits is None and self._users.thread_id:
             self._waits = ProcessorWaits(self._users.thread_id)
         waited_ns = None if self._waits is None else self._waits.take_ns()
         if waited_ns is not None:
-            return pause_by_need_ns(worked_ns, waited_ns, gentle=gentle)
+            return pause_by_need_ns(worked_ns, waited_ns, self._rest, gentle=gentle)
         took_ns = monotonic_ns() - self._since_ns
         return pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle)

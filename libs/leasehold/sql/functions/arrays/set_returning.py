@@ -302,7 +302,6 @@ SEVERAL_COLUMNS: Final[dict[str, tuple[tuple[str, Function], ...]]] = {
     "json_each_text": _each_of_json("json_each_text", TEXT, json_functions.text_of_part),
 }
 """Functions of several columns, which are in FROM alone: the array that each of them is."""
-SET_NAMES: Final[frozenset[str]] = frozenset(FAMILIES) | {function.name for function in FUNCTIONS}
 WITHOUT_ROWS: Final[dict[str, tuple[Type, tuple[tuple[str, Type], ...]]]] = {
     "pg_partition_tree": (
         REGCLASS,

@@ -1,4 +1,5 @@
-"""Functions by which a client steers its node and the database: sessions are cancelled, jobs are.
+"""Functions by which a client steers its node and the database: sessions are cancelled, jobs are,
+change requests are submitted.
 
 They do it once for each time they are computed, when that is; so call them alone in a SELECT.
 """
@@ -38,4 +39,6 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         for action in ("cancel", "pause", "resume", "postpone", "complete", "dismiss")
     ),
     _steers("leasehold.set_job", "set_job", BIGINT, TEXT, BIGINT),
+    _steers("leasehold.resubmit_letter", "resubmit_letter", BIGINT),
+    _steers("leasehold.submit_request", "submit_request", TEXT),
 )

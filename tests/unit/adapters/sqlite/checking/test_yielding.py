@@ -26,6 +26,7 @@ from leasehold.adapters.sqlite.checking.yielding import (
 )
 
 MS = 1_000_000
+REST = 3
 
 
 class Closing(Event):
@@ -50,7 +51,7 @@ class Thread:
         monkeypatch.setattr(yielding, "thread_time_ns", lambda: self.worked_ns)
         monkeypatch.setattr(yielding, "monotonic_ns", lambda: self.clock_ns)
         self.users, self.closing = Users(), Closing()
-        self.gives_way = GivesWay(self.users, self.closing)
+        self.gives_way = GivesWay(self.users, self.closing, REST)
 
     def works(self, worked_ns: int, waited_ns: int = 0) -> int:
         """→ the pause it makes then."""
@@ -158,11 +159,11 @@ def test_what_closes_ends_the_statement(thread: Thread) -> None:
 
 
 def test_by_need_it_pauses_for_what_who_applies_the_log_has_waited() -> None:
-    assert pause_by_need_ns(2 * MS, 0) == 0, "it had a processor whenever it wanted one"
-    assert pause_by_need_ns(2 * MS, MS) == WAITS_REPAID * MS
-    assert pause_by_need_ns(2 * MS, 500 * MS) == 2 * MS * PAUSES_MAX
-    assert pause_by_need_ns(2 * MS, 0, gentle=True) == 2 * MS
-    assert pause_by_need_ns(2 * MS, MS, gentle=True) == (2 * WAITS_REPAID + 2) * MS
+    assert pause_by_need_ns(2 * MS, 0, REST) == REST * 2 * MS, "it had one whenever it wanted"
+    assert pause_by_need_ns(2 * MS, 3 * MS, REST) == WAITS_REPAID * 3 * MS
+    assert pause_by_need_ns(2 * MS, 500 * MS, REST) == 2 * MS * PAUSES_MAX
+    assert pause_by_need_ns(2 * MS, 0, 0, gentle=True) == 2 * MS
+    assert pause_by_need_ns(2 * MS, 3 * MS, REST, gentle=True) == (2 * WAITS_REPAID * 3 + 2) * MS
 
 
 def test_the_kernel_tells_how_long_a_thread_has_waited(tmp_path: Path) -> None:
@@ -188,8 +189,8 @@ def test_a_piece_of_work_goes_by_need_as_soon_as_it_is_known_whose(
 ) -> None:
     waits = SimpleNamespace(take_ns=lambda: WORK_NS // 4)
     monkeypatch.setattr(yielding, "ProcessorWaits", lambda thread_id: waits)
-    thread.gives_way = GivesWay(thread.users, thread.closing, by_need=True)
+    thread.gives_way = GivesWay(thread.users, thread.closing, REST)
     thread.users.beside, thread.wanted = True, 3
     assert thread.works(WORK_NS) == 3 * WANTED_REPAID * WORK_NS
     thread.users.thread_id = 5
-    assert thread.works(WORK_NS) == WORK_NS * WAITS_REPAID // 4
+    assert thread.works(WORK_NS) == WORK_NS * REST

@@ -1,0 +1,142 @@
+"""The kinds of fault: whom each may befall, for how long, and what is promised then. PURE.
+
+What a kind does is in `injection.py`. A promise is an upper bound in ms, on a machine whose
+processors are shared, of the longest wait from the fault's begin until it is over: a writer's, and
+a reader's at a replica that the fault does not touch. None: as long as the fault lasts.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.faults.parts import KAFKA, REDIS, Parts
+
+SESSION_TTL_MS: Final = 3_000
+"""Of the harness's clusters: short, as a ledger that has lost its state is waited for so long."""
+ELECTION_MS: Final = 2_000
+LEASE_MS: Final = 600
+"""The duration of a coherency lease and what is added to it (C4)."""
+ROOM_MS: Final = 2_500
+"""What a machine with two processors and seven services needs beside a protocol's time."""
+
+Detail = Mapping[str, Any]
+Draw = Callable[[random.Random], dict[str, Any]]
+
+
+def _nothing(_: random.Random) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of fault.
+
+    `whom`: names or links (`process-server`) of a set that it may befall. `for_ms`: the shortest
+    and longest time until it is mended. `writer_ms`, `reader_ms`: the promises. `needs`: what the
+    machine must have: `cc` (a C compiler).
+    """
+
+    name: str
+    weight: int
+    whom: Callable[[Parts], Sequence[str]]
+    for_ms: tuple[int, int]
+    writer_ms: int | None
+    reader_ms: int | None
+    detail: Draw = _nothing
+    needs: str = ""
+
+
+def _processes(parts: Parts) -> Sequence[str]:
+    return parts.processes
+
+
+def _nodes(parts: Parts) -> Sequence[str]:
+    return parts.nodes
+
+
+def _links(parts: Parts) -> Sequence[str]:
+    return tuple(f"{process}-{server}" for process, server in parts.links)
+
+
+def _kafka(_: Parts) -> Sequence[str]:
+    return (KAFKA,)
+
+
+def _redis(_: Parts) -> Sequence[str]:
+    return (REDIS,)
+
+
+def _machine(_: Parts) -> Sequence[str]:
+    return ("machine",)
+
+
+def _clocked(parts: Parts) -> Sequence[str]:
+    return (*parts.processes, REDIS)
+
+
+def _topics(_: Parts) -> Sequence[str]:
+    return ("requests", "backfill", "acks", "log")
+
+
+def _cut(rng: random.Random) -> dict[str, Any]:
+    return {"way": rng.choice(("up", "down", "both"))}
+
+
+def _delay(rng: random.Random) -> dict[str, Any]:
+    late_ms = rng.choice((20, 100, 400))
+    return {"way": rng.choice(("up", "down", "both")), "late_ms": late_ms, "jitter_ms": late_ms}
+
+
+def _throttle(rng: random.Random) -> dict[str, Any]:
+    return {"way": rng.choice(("up", "down", "both")), "kb_per_s": rng.choice((2, 10, 50))}
+
+
+def _jump(rng: random.Random) -> dict[str, Any]:
+    return {"ahead_s": rng.choice((-86_400, -600, -40, -2, 2, 40, 600, 86_400))}
+
+
+def _rate(rng: random.Random) -> dict[str, Any]:
+    return {"ppm": rng.choice((-10_000, 10_000))}
+
+
+def _burners(rng: random.Random) -> dict[str, Any]:
+    return {"burners": rng.choice((2, 4, 8))}
+
+
+def _poison(rng: random.Random) -> dict[str, Any]:
+    return {"seed": rng.randrange(1 << 30), "records": rng.choice((1, 5, 40))}
+
+
+ANY_MASTER_MS: Final = ELECTION_MS + LEASE_MS + ROOM_MS
+"""Whoever is hit may be the master, whose successor begins after an election."""
+STARTED_MS: Final = 15_000
+"""A broker or a node that is started anew."""
+
+KINDS: Final[Mapping[str, Kind]] = {
+    kind.name: kind
+    for kind in (
+        Kind("kill", 12, _processes, (0, 2_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
+        Kind("pause", 12, _processes, (200, 4_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
+        Kind("cut", 16, _links, (200, 4_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _cut),
+        Kind("delay", 8, _links, (500, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _delay),
+        Kind("throttle", 4, _links, (500, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _throttle),
+        Kind("reset", 6, _links, (200, 300), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
+        Kind("refuse", 5, _links, (200, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
+        Kind("older_disk", 4, _nodes, (0, 1_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
+        Kind("empty_disk", 4, _nodes, (0, 1_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
+        Kind("full_disk", 3, _nodes, (500, 2_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
+        Kind("clock_jump", 4, _clocked, (500, 3_000), ROOM_MS, ROOM_MS, _jump, "cc"),
+        Kind("clock_rate", 3, _nodes, (1_000, 4_000), ROOM_MS, ROOM_MS, _rate, "cc"),
+        Kind("redis_kill", 3, _redis, (0, 2_000), ROOM_MS, ROOM_MS),
+        Kind("redis_pause", 3, _redis, (200, 4_000), ROOM_MS, ROOM_MS),
+        Kind("redis_flush", 3, _redis, (100, 200), ROOM_MS, ROOM_MS),
+        Kind("redis_empty", 2, _redis, (0, 1_000), ROOM_MS, ROOM_MS),
+        Kind("broker_pause", 4, _kafka, (200, 3_500), None, None),
+        Kind("broker_kill", 2, _kafka, (0, 1_000), None, None),
+        Kind("busy", 3, _machine, (500, 2_500), None, None, _burners),
+        Kind("poison", 4, _topics, (100, 200), ROOM_MS, ROOM_MS, _poison),
+    )
+}

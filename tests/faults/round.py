@@ -1,0 +1,389 @@
+"""One round: a schedule on a cluster that runs, with clients of every kind, and its verdict."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from leasehold import Agent, ChangeProducer
+from leasehold.admin.view import ClusterView
+from leasehold.admin.watch import ClusterWatch
+from leasehold.model.records.acks import Ack
+from tests.faults.cluster import FaultCluster
+from tests.faults.injection import Injection
+from tests.faults.parts import KAFKA, REDIS, SQL
+from tests.faults.recovery import Waits, waits_of
+from tests.faults.schedule import Event, Schedule
+from tests.faults.verdict import Evidence, judge
+from tests.faults.workload.following_service import Uses
+from tests.faults.workload.history import Op, read_ops
+from tests.faults.workload.orders import Orders
+from tests.faults.workload.recorder import Recorder
+from tests.faults.workload.request_clients import RequestClient, WriteProbe, answer_of, outcome_of
+from tests.faults.workload.sql_clients import (
+    Appender,
+    Banker,
+    Inserter,
+    ReadProbe,
+    RegisterClient,
+    SchemaChanger,
+    SqlClient,
+    Values,
+)
+from tests.faults.workload.sql_sessions import PsycopgSession, SqlFailure
+from tests.faults.workload.tables import Tables
+from tests.support.cluster.system_cluster import check, settings_of
+
+WARM_UP_S: Final = 0.7
+"""Before the first fault, so that there is something to lose."""
+AFTER_S: Final = 0.7
+"""Behind full coherency: what goes wrong late is seen, too."""
+COHERENT_S: Final = 90.0
+SET_UP_S: Final = 60.0
+FED_S: Final = 60.0
+LOOK_AGAIN_S: Final = 0.02
+
+
+class RoundFailure(Exception):
+    """The round could not be judged: it could not begin, or everything did not become coherent."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of a round. `wrong`: what contradicts a promise, a sentence each."""
+
+    schedule: Schedule
+    wrong: list[str] = field(default_factory=list)
+    waits: Waits | None = None
+    operations: int = 0
+    took_s: float = 0.0
+
+
+class Rounds:
+    """Rounds on one cluster, one after the other."""
+
+    def __init__(self, cluster: FaultCluster, folder: Path) -> None:
+        self._cluster = cluster
+        self._folder = folder
+        self._pause = threading.Event()  # never set: it paces
+        self._settings = settings_of(cluster, "harness")
+        self._producer = ChangeProducer(self._settings)
+        self._watch = ClusterWatch(settings_of(cluster, "watcher"))
+        self._agent = Agent(settings_of(cluster, "h1"))
+        self._injection = Injection(cluster, folder)
+        self._number = 0
+
+    def close(self) -> None:
+        """Leave the cluster; it goes on."""
+        self._producer.close()
+        self._watch.close()
+        self._agent.close()
+
+    def run(self, schedule: Schedule) -> Report:
+        """Run one round and judge it."""
+        begun_s = time.monotonic()
+        self._number += 1
+        report = Report(schedule)
+        one = _Round(self, schedule, self._folder / f"round-{self._number}", self._number)
+        try:
+            one.run(report)
+        except RoundFailure as error:
+            report.wrong.append(str(error))
+        except Exception as error:
+            report.wrong.append(f"the harness: {type(error).__name__}: {error}")
+            raise
+        finally:
+            self._injection.mend_all()
+            report.took_s = time.monotonic() - begun_s
+        return report
+
+
+class _Round:
+    def __init__(self, rounds: Rounds, schedule: Schedule, folder: Path, number: int) -> None:
+        self._cluster = rounds._cluster
+        self._producer = rounds._producer
+        self._watch = rounds._watch
+        self._agent = rounds._agent
+        self._injection = rounds._injection
+        self._pause = rounds._pause
+        self._schedule = schedule
+        self._folder = folder
+        self._tables = Tables(number)
+        self._number = number
+        self._parts = self._cluster.parts
+        self._requests: list[RequestClient] = []
+        self._ended: list[str] = []
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "schedule.json").write_text(schedule.to_json())
+
+    def run(self, report: Report) -> None:
+        self._set_up()
+        for event in self._schedule.events:
+            self._injection.prepare(event)
+        with Recorder(self._folder / "harness.jsonl") as recorder, self._uses():
+            clients = self._clients(recorder)
+            self._order(work=True)
+            with _working(clients):
+                self._pause.wait(WARM_UP_S)
+                first_ns, mended_ns = self._carry_out()
+                coherent_ns = self._await_coherent()
+                self._pause.wait(AFTER_S)
+        self._order(work=False)
+        ops = self._ops()
+        evidence = self._evidence(ops)
+        report.wrong += self._ended
+        report.wrong += judge(evidence)
+        report.wrong += self._checked()
+        report.waits = waits_of(ops, first_ns, mended_ns, coherent_ns)
+        report.operations = len(ops)
+        self._tear_down()
+
+    # ------------------------------------------------------------ before and behind
+
+    def _session(self) -> PsycopgSession:
+        """A session that no fault touches, at the first replicant that takes it."""
+        for name in self._parts.replicants:
+            try:
+                return PsycopgSession(self._cluster.sql_port(name))
+            except SqlFailure:
+                continue
+        raise SqlFailure("", "no replicant takes a session", lost=True)
+
+    def _statements(self, statements: Sequence[str]) -> None:
+        """Run each until it has been done; a try that came through unseen is no failure."""
+        give_up_s = time.monotonic() + SET_UP_S
+        for text in statements:
+            while True:
+                try:
+                    session = self._session()
+                    try:
+                        session.run(text)
+                    finally:
+                        session.close()
+                    break
+                except SqlFailure as error:
+                    if error.sqlstate in ("42P07", "42P01", "23505"):
+                        break
+                    if time.monotonic() > give_up_s:
+                        words = f"{text[:60]}: {error.sqlstate} {error}"
+                        raise RoundFailure(
+                            f"after {SET_UP_S:g} s still refused: {words}"
+                        ) from error
+                    self._pause.wait(0.1)
+
+    def _set_up(self) -> None:
+        self._await_coherent()
+        self._statements(self._tables.create())
+
+    def _tear_down(self) -> None:
+        self._statements(self._tables.drop())
+
+    def _order(self, *, work: bool) -> None:
+        orders = Orders(
+            self._number, work, str(self._folder), self._schedule.seed, self._schedule.levels
+        )
+        orders.write(self._cluster.data)
+
+    @contextmanager
+    def _uses(self) -> Iterator[None]:
+        """An agent of the harness's own, whose links nothing disturbs, beside the others."""
+        with (self._folder / "h1.fed").open("a", buffering=1) as file:
+            uses = Uses(self._agent, "h1", self._tables.all, file)
+            try:
+                yield
+            finally:
+                uses.stop()
+
+    def _clients(self, recorder: Recorder) -> list[SqlClient | RequestClient]:
+        ports = [self._cluster.links.reserve(f"{name}-{SQL}") for name in self._parts.replicants]
+        seed, values = self._schedule.seed, Values(1)
+        given = (recorder, self._tables, ports)
+
+        def sql(
+            kind: Callable[..., SqlClient], name: str, place: int, driver: str, **more: Any
+        ) -> SqlClient:
+            return kind(name, *given, place, driver, seed, values, **more)
+
+        made: list[SqlClient | RequestClient] = [
+            sql(RegisterClient, "register-p", 0, "psycopg"),
+            sql(RegisterClient, "register-a", 1, "asyncpg"),
+            sql(Banker, "bank-p", 0, "psycopg"),
+            sql(Banker, "bank-a", 1, "asyncpg"),
+            sql(Inserter, "insert-p", 1, "psycopg"),
+            sql(Inserter, "insert-a", 0, "asyncpg"),
+            sql(SchemaChanger, "schema", 0, "psycopg"),
+        ]
+        made += [sql(ReadProbe, f"look-{n}", n, "psycopg") for n in range(len(ports))]
+        for level in self._schedule.levels:
+            for place, driver in enumerate(("psycopg", "asyncpg")):
+                made.append(sql(Appender, f"{level}-{driver}", place, driver, level=level))
+        asking = (recorder, self._tables, self._producer, seed, values)
+        self._requests = [RequestClient("request", *asking), WriteProbe("count", *asking)]
+        return [*made, *self._requests]
+
+    # ------------------------------------------------------------ the faults
+
+    def _carry_out(self) -> tuple[int, int]:
+        """Begin and mend each fault at its time; → when the first one befell, and when the last
+        one was mended, in ns of CLOCK_MONOTONIC."""
+        steps: list[tuple[int, bool, Event]] = []
+        for event in self._schedule.events:
+            steps += [(event.at_ms, True, event), (event.end_ms, False, event)]
+        steps.sort(key=lambda step: step[0])  # stable: what lasts no time begins before it ends
+        begun_s, first_ns = time.monotonic(), 0
+        for at_ms, begins, event in steps:
+            self._pause.wait(max(0.0, begun_s + at_ms / 1e3 - time.monotonic()))
+            if begins:
+                first_ns = first_ns or time.monotonic_ns()
+                self._injection.begin(event)
+            else:
+                self._injection.mend(event)
+        return first_ns or time.monotonic_ns(), time.monotonic_ns()
+
+    def _await_coherent(self) -> int:
+        """Wait until every process is there, one master decides, every node is coherent, writes are
+        answered and reads, too; → when. Raises RoundFailure where that does not come."""
+        before = {name: seen.ack for name, seen in self._watch.view.nodes.items()}
+        give_up_s = time.monotonic() + COHERENT_S
+        while True:
+            self._start_what_ended()
+            missing = self._incoherent(self._watch.view, before)
+            if not missing:
+                return time.monotonic_ns()
+            if time.monotonic() > give_up_s:
+                raise RoundFailure(
+                    f"not coherent {COHERENT_S:g} s behind the last fault: {missing}"
+                )
+            self._pause.wait(LOOK_AGAIN_S)
+
+    def _start_what_ended(self) -> None:
+        for name in (KAFKA, REDIS, *self._parts.processes):
+            if not self._cluster.is_running(name):
+                last = self._cluster.log_tail(name, 1)
+                if not any(e.who == name and e.kind == "full_disk" for e in self._schedule.events):
+                    self._ended.append(f"{name} ended by itself; its last line: {last}")
+                self._cluster.start(name, wait=False)
+
+    def _incoherent(self, view: ClusterView, before: Mapping[str, Ack]) -> str:
+        """Return what is not yet as it should be; "" when nothing is. `before`: what each node had
+        acknowledged, which is no news (their clocks tell nothing: they are moved)."""
+        for name in self._parts.processes:
+            if not self._cluster.is_ready(name):
+                return f"{name} is not ready"
+        if view.log.master not in self._parts.masters:
+            return "no master is known"
+        for name in self._parts.nodes:
+            found = view.nodes.get(name)
+            if found is None or found.ack == before.get(name):
+                return f"{name} has not been heard of"
+            if name in self._parts.readers and not found.ack.coherent:
+                return f"{name} is not coherent"
+            if found.ack.role == "master" and name != view.log.master:
+                return f"{name} still takes itself for master"
+        return ""
+
+    # ------------------------------------------------------------ what is there in the end
+
+    def _ops(self) -> list[Op]:
+        """All operations, once each embedded replica has said what it holds."""
+        give_up_s = time.monotonic() + COHERENT_S
+        while True:
+            ops = read_ops(path.read_text() for path in self._folder.glob("*.jsonl"))
+            said = {op.client.rsplit("-", 1)[0] for op in ops if op.kind == "final" and op.ended_ns}
+            if said >= set(self._parts.embedded):
+                return ops
+            self._start_what_ended()
+            if time.monotonic() > give_up_s:
+                raise RoundFailure("an embedded replica has not said what it holds")
+            self._pause.wait(LOOK_AGAIN_S)
+
+    def _evidence(self, ops: list[Op]) -> Evidence:
+        first: dict[str, list[dict[str, Any]]] = {}
+        again: dict[str, dict[str, Any]] = {}
+        counted: list[int] = []
+        for op in ops:
+            answer = op.value.get("answer")
+            if op.kind == "count" and answer and answer["lsn"]:
+                counted.append(answer["lsn"])
+        for client in self._requests:
+            told = [op for op in ops if op.client == client.name and "answer" in op.value]
+            sample = list(client.asked.items())[-40:]
+            for (request_id, request), op in zip(sample, told[-len(sample) :], strict=False):
+                first[request_id] = [op.value["answer"]]
+                again[request_id] = answer_of(outcome_of(self._producer, request))
+        return Evidence(
+            ops=ops,
+            tables=self._tables,
+            nodes={name: self._rows_of(name, ops) for name in self._parts.readers},
+            first=first,
+            again=again,
+            counted=counted,
+            fed=self._fed,
+            seconds=FED_S,
+        )
+
+    def _rows_of(self, name: str, ops: list[Op]) -> dict[str, list[tuple[Any, ...]]]:
+        """The base columns of the tables that every node is asked for."""
+        tables = self._tables
+        if name in self._parts.embedded:
+            final = next(op for op in reversed(ops) if op.kind == "final" and op.ended_ns)
+            rows = {table: [dict(row) for row in its] for table, its in final.value["rows"].items()}
+            return {
+                tables.members: [(row["number"], row["tag"]) for row in rows[tables.members]],
+                tables.lists: [(row["id"], row["items"]) for row in rows[tables.lists]],
+            }
+        session = PsycopgSession(self._cluster.sql_port(name))
+        try:
+            return {
+                table: [tuple(row) for row in session.run(f"SELECT {columns} FROM {table}")]
+                for table, columns in (
+                    (tables.members, "number, tag"),
+                    (tables.lists, "id, items"),
+                    (tables.accounts, "id, balance"),
+                    (tables.registers, "id, value"),
+                    (tables.counter, "id, n"),
+                )
+            }
+        finally:
+            session.close()
+
+    def _fed(self) -> dict[str, list[dict[str, Any]]]:
+        """Life → lines that it has written so far."""
+        lives: dict[str, list[dict[str, Any]]] = {}
+        for path in self._folder.glob("*.fed"):
+            *lines, _unfinished = path.read_text().split("\n")
+            lives[path.stem] = [json.loads(line) for line in lines if line]
+        return lives
+
+    def _checked(self) -> list[str]:
+        """What `leasehold check` finds: the conditions of d ⊨ S and the checksums of every node."""
+        said = check(self._cluster)
+        told = json.loads(said.out) if said.out else {}
+        wrong = [f"check: {trouble}" for trouble in told.get("troubles", [said.err[-400:]])]
+        missing = set(self._parts.nodes) - {report["node"] for report in told.get("reports", [])}
+        if missing:
+            wrong.append(f"check: no report of {', '.join(sorted(missing))}")
+        return wrong
+
+
+@contextmanager
+def _working(clients: Sequence[SqlClient | RequestClient]) -> Iterator[None]:
+    """Clients at work; their own defects are raised in the end."""
+    for client in clients:
+        client.start()
+    try:
+        yield
+    finally:
+        for client in clients:
+            client.stop()
+        for client in clients:
+            client.join()
+    for client in clients:
+        if client.defect is not None:
+            raise RoundFailure(f"client {client.name}: {client.defect!r}") from client.defect

@@ -1,0 +1,141 @@
+"""What is broken when: drawn from a seed, written as JSON, shrunk. PURE."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from tests.faults.kinds import KINDS, Kind
+from tests.faults.parts import SETS, Parts
+
+FORMAT: Final = 1
+SPAN_MS: Final = 3_000
+"""Faults begin within so long after the clients; each ends by itself."""
+EVENTS_MAX: Final = 4
+LEVELS: Final = ("default", "read committed", "snapshot", "serializable", "linearizable")
+
+
+class NotASchedule(Exception):
+    """A file that holds no schedule; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A fault of `kind` that befalls `who`, from `at_ms` on for `for_ms`."""
+
+    at_ms: int
+    kind: str
+    who: str
+    for_ms: int
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def end_ms(self) -> int:
+        """Return when it is mended."""
+        return self.at_ms + self.for_ms
+
+    def __str__(self) -> str:
+        more = "".join(f" {name}={value}" for name, value in self.detail.items())
+        return f"{self.kind} {self.who} at {self.at_ms} ms for {self.for_ms} ms{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The faults of one round, and what its clients do."""
+
+    seed: int
+    parts: str
+    levels: tuple[str, ...]
+    """Of the list-append transactions: each round has two, so that each has clients enough."""
+    events: tuple[Event, ...]
+
+    def to_json(self) -> str:
+        """Return it as it is written to a file."""
+        events = [
+            {
+                "at_ms": event.at_ms,
+                "kind": event.kind,
+                "who": event.who,
+                "for_ms": event.for_ms,
+                "detail": dict(event.detail),
+            }
+            for event in self.events
+        ]
+        body = {"format": FORMAT, "seed": self.seed, "parts": self.parts}
+        return json.dumps({**body, "levels": list(self.levels), "events": events}, indent=1)
+
+
+def draw(seed: int, parts: Parts, without: Collection[str] = (), events: int = 0) -> Schedule:
+    """Return the schedule of `seed`. `without`: what the machine lacks (`Kind.needs`), or kinds to
+    leave out. `events`: how many, 0 = drawn, too."""
+    rng = random.Random(f"{seed}/{parts.name}")
+    kinds = [k for k in KINDS.values() if not {k.name, k.needs} & set(without)]
+    # Swarm testing: a round without some kinds reaches states that one with all never does.
+    kinds = [kind for kind in kinds if rng.random() < 0.6] or kinds
+    count = events or rng.choice((1, 2, 2, 2, 3, EVENTS_MAX))
+    drawn = sorted((_event(rng, kinds, parts) for _ in range(count)), key=lambda event: event.at_ms)
+    levels = tuple(sorted(rng.sample(LEVELS, 2), key=LEVELS.index))
+    return Schedule(seed, parts.name, levels, _apart(drawn))
+
+
+def _event(rng: random.Random, kinds: list[Kind], parts: Parts) -> Event:
+    (kind,) = rng.choices(kinds, [kind.weight for kind in kinds])
+    who = rng.choice(list(kind.whom(parts)))
+    at_ms = rng.randrange(SPAN_MS)
+    return Event(at_ms, kind.name, who, rng.randint(*kind.for_ms), kind.detail(rng))
+
+
+def _apart(events: list[Event]) -> tuple[Event, ...]:
+    """Put off whatever would befall a process, or a link, that another fault still has: what is
+    killed can't be paused."""
+    free_at: dict[str, int] = {}
+    placed = []
+    for event in events:
+        at_ms = max(event.at_ms, free_at.get(event.who, 0))
+        moved = replace(event, at_ms=at_ms)
+        free_at[event.who] = moved.end_ms + 1
+        placed.append(moved)
+    return tuple(sorted(placed, key=lambda event: event.at_ms))
+
+
+def read_schedule(text: str) -> Schedule:
+    """Return the schedule that was written as `text`. Raises NotASchedule."""
+    try:
+        body = json.loads(text)
+        if body["format"] != FORMAT:
+            raise NotASchedule(f"its format is {body['format']!r}, this program reads {FORMAT}")
+        events = tuple(
+            Event(int(e["at_ms"]), str(e["kind"]), str(e["who"]), int(e["for_ms"]), e["detail"])
+            for e in body["events"]
+        )
+        made = Schedule(int(body["seed"]), str(body["parts"]), tuple(body["levels"]), events)
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotASchedule(f"it is no schedule ({type(error).__name__}: {error})") from error
+    if made.parts not in SETS:
+        raise NotASchedule(f"there is no set of parts {made.parts!r}; there are: {', '.join(SETS)}")
+    for event in made.events:
+        kind = KINDS.get(event.kind)
+        if kind is None:
+            raise NotASchedule(f"there is no kind of fault {event.kind!r}")
+        if event.who not in kind.whom(SETS[made.parts]):
+            raise NotASchedule(f"{event.kind} can't befall {event.who!r}")
+    return made
+
+
+def smaller(schedule: Schedule) -> Iterator[Schedule]:
+    """Yield schedules with less in them, the ones with fewest events first."""
+    events = schedule.events
+    if len(events) > 2:
+        half = len(events) // 2
+        yield replace(schedule, events=events[:half])
+        yield replace(schedule, events=events[half:])
+    if len(events) > 1:
+        for left_out in range(len(events)):
+            yield replace(schedule, events=events[:left_out] + events[left_out + 1 :])
+    for place, event in enumerate(events):
+        if event.for_ms > 400:
+            shorter = replace(event, for_ms=event.for_ms // 2)
+            yield replace(schedule, events=(*events[:place], shorter, *events[place + 1 :]))

@@ -1,0 +1,102 @@
+"""Brings what a round has left before the checkers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.faults.checkers.appends import judge_appends
+from tests.faults.checkers.bank import judge_bank
+from tests.faults.checkers.feed import Change, judge_end, judge_life
+from tests.faults.checkers.members import judge_members
+from tests.faults.checkers.outcomes import judge_outcomes
+from tests.faults.checkers.registers import judge_registers
+from tests.faults.checkers.versions import Use, judge_versions
+from tests.faults.workload.history import Op
+from tests.faults.workload.tables import ACCOUNTS, BALANCE, Tables, items_of
+
+LOOK_AGAIN_S: Final = 0.1
+Rows = Sequence[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a round has left. `nodes`: node → table → rows; `first`, `again`: answers by request;
+    `counted`: LSNs of the counter's acknowledged writes; `fed`: life of a follower → its lines so
+    far; `seconds`: how long the feed may take to have everything."""
+
+    ops: Sequence[Op]
+    tables: Tables
+    nodes: Mapping[str, Mapping[str, Rows]]
+    first: Mapping[str, Sequence[Mapping[str, Any]]]
+    again: Mapping[str, Mapping[str, Any]]
+    counted: Sequence[int]
+    fed: Callable[[], Mapping[str, Sequence[Mapping[str, Any]]]]
+    seconds: float
+
+
+def judge(evidence: Evidence) -> list[str]:
+    """Return everything that contradicts a promise, a sentence each."""
+    tables, ops = evidence.tables, evidence.ops
+    first, *others = evidence.nodes.values()
+    wrong = [
+        f"nodes: {table} differs between nodes"
+        for other in others
+        for table, rows in other.items()
+        if sorted(rows) != sorted(first[table])
+    ]
+    lists = {number: tuple(items_of(text)) for number, text in first[tables.lists]}
+    wrong += judge_appends(ops, lists)
+    wrong += judge_registers(ops)
+    initial = dict.fromkeys(range(ACCOUNTS), BALANCE)
+    wrong += judge_bank(ops, initial, dict(first[tables.accounts]))
+    members = {name: rows[tables.members] for name, rows in evidence.nodes.items()}
+    wrong += judge_members(ops, members)
+    wrong += judge_outcomes(evidence.first, evidence.again)
+    counts: dict[int, int] = dict(first[tables.counter])
+    if counts[0] != len(evidence.counted):
+        words = f"{len(evidence.counted)} were acknowledged, each once, and it is {counts[0]}"
+        wrong.append(f"counter: {words}")
+    wrong += _judge_feed(evidence, first)
+    return wrong
+
+
+def _judge_feed(evidence: Evidence, store: Mapping[str, Rows]) -> list[str]:
+    tables, pause = evidence.tables, threading.Event()
+    final = {
+        tables.members: {(number,): {"tag": tag} for number, tag in store[tables.members]},
+        tables.accounts: {(n,): {"balance": balance} for n, balance in store[tables.accounts]},
+        tables.counter: {(n,): {"n": value} for n, value in store[tables.counter]},
+    }
+    give_up_s = time.monotonic() + evidence.seconds
+    while True:
+        lives = evidence.fed()
+        changes = {name: _changes(lines) for name, lines in lives.items()}
+        newest = max((name for name in changes if not name.startswith("h1")), key=_life, default="")
+        wrong = ["feed: no follower has a life"]
+        if newest:
+            wrong = judge_end(changes[newest], final, {tables.counter: evidence.counted})
+        if not wrong or time.monotonic() > give_up_s:
+            break
+        pause.wait(LOOK_AGAIN_S)
+    for its in changes.values():
+        wrong += judge_life(its)
+    uses = [Use(*line["use"]) for lines in lives.values() for line in lines if "use" in line]
+    return wrong + judge_versions(uses)
+
+
+def _life(name: str) -> int:
+    return int(name.rsplit("-", 1)[1])
+
+
+def _changes(lines: Sequence[Mapping[str, Any]]) -> list[Change]:
+    made = []
+    for line in lines:
+        if "change" in line:
+            fields = line["change"]
+            more = {"key": tuple(fields["key"]), "columns": tuple(fields["columns"])}
+            made.append(Change(**{**fields, **more}))
+    return made

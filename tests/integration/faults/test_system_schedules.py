@@ -1,0 +1,45 @@
+"""Drawn faults on real parts: processes killed and paused, links cut, disks lost, clocks moved, two
+at once; clients of every kind, and schema changes, go on all the while.
+
+Goal: nothing acknowledged is lost, nothing is done twice, no level shows what it prevents, every
+feed is whole, and all is coherent soon after the last fault. Method: `tests/faults`, whose checkers
+know nothing of the inside. A schedule that fails is printed; `python -m tests.faults --schedule`
+runs it again.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.faults.campaign import Campaign, Wishes
+from tests.faults.parts import LIGHT
+from tests.models.summary import Tell
+from tests.support.cluster.secure_suite import not_in_secure_mode
+
+pytestmark = not_in_secure_mode("its proxies stand between processes and listeners without TLS")
+
+SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "0"))
+FEW: Final = 20
+MANY: Final = 200
+
+
+def run(faults: int, folder: Path, tell: Tell) -> None:
+    lines: list[str] = []
+    campaign = Campaign(Wishes(parts=LIGHT, faults=faults, seed=SEED), folder, lines.append)
+    went_well = campaign.run()
+    tell("\n".join([lines[0], *lines[campaign.rounds + 1 :]]))
+    schedules = [report.schedule.to_json() for report in campaign.failed]
+    assert went_well, "\n".join([*lines, *schedules])
+
+
+def test_c1_l5_faults_lose_nothing(tmp_path: Path, tell: Tell) -> None:
+    run(FEW, tmp_path, tell)
+
+
+@pytest.mark.long("two hundred faults, a quarter of an hour; twenty in make test")
+def test_c1_l5_many_faults_lose_nothing(tmp_path: Path, tell: Tell) -> None:
+    run(MANY, tmp_path, tell)

@@ -1,0 +1,88 @@
+"""Goal: a schedule is the same for a seed, travels through JSON unchanged, and gets smaller.
+
+Method: hundreds of seeds; files that hold no schedule.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.faults.kinds import KINDS
+from tests.faults.parts import LIGHT
+from tests.faults.schedule import NotASchedule, draw, read_schedule, smaller
+
+SEEDS = range(400)
+
+
+def test_a_seed_draws_one_schedule_which_travels_as_json() -> None:
+    for seed in SEEDS:
+        schedule = draw(seed, LIGHT)
+        assert schedule == draw(seed, LIGHT)
+        assert read_schedule(schedule.to_json()) == schedule
+
+
+def test_every_kind_is_drawn_and_befalls_whom_it_may() -> None:
+    drawn: Counter[str] = Counter()
+    for seed in SEEDS:
+        for event in draw(seed, LIGHT).events:
+            drawn[event.kind] += 1
+            assert event.who in KINDS[event.kind].whom(LIGHT)
+    assert drawn.keys() == KINDS.keys()
+
+
+def test_nobody_has_two_faults_at_a_time_and_different_ones_do() -> None:
+    together = 0
+    for seed in SEEDS:
+        events = draw(seed, LIGHT).events
+        for place, one in enumerate(events):
+            for other in events[place + 1 :]:
+                overlap = one.at_ms <= other.end_ms and other.at_ms <= one.end_ms
+                assert not (overlap and one.who == other.who), (seed, one, other)
+                together += overlap
+    assert together > len(SEEDS) // 4, "two faults at once are drawn often"
+
+
+def test_what_the_machine_lacks_is_not_drawn() -> None:
+    for seed in SEEDS:
+        for event in draw(seed, LIGHT, without=("cc", "kill")).events:
+            assert event.kind not in ("clock_jump", "clock_rate", "kill")
+    assert all(len(draw(seed, LIGHT, events=1).events) == 1 for seed in SEEDS)
+
+
+def test_smaller_ones_lose_events_or_time_and_end() -> None:
+    schedule = next(s for s in (draw(seed, LIGHT) for seed in SEEDS) if len(s.events) == 4)
+    weight_ms = sum(event.for_ms for event in schedule.events)
+    made = list(smaller(schedule))
+    assert {len(less.events) for less in made} == {2, 3, 4}
+    for less in made:
+        assert sum(event.for_ms for event in less.events) <= weight_ms
+        assert less != schedule
+    tiny = replace(schedule, events=(replace(schedule.events[0], for_ms=100),))
+    assert list(smaller(tiny)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 2}, "reads 1"),
+        ({"parts": "huge"}, "no set of parts 'huge'"),
+        ({"events": [{"at_ms": 0}]}, "no schedule"),
+        ({"events": 7}, "no schedule"),
+    ],
+)
+def test_a_file_without_a_schedule_is_named(change: dict[str, object], words: str) -> None:
+    body = {**json.loads(draw(1, LIGHT).to_json()), **change}
+    with pytest.raises(NotASchedule, match=words):
+        read_schedule(json.dumps(body))
+
+
+@pytest.mark.parametrize(("kind", "who"), [("flood", "r1"), ("redis_kill", "r1")])
+def test_a_fault_that_there_is_not_is_named(kind: str, who: str) -> None:
+    body = json.loads(draw(1, LIGHT).to_json())
+    body["events"] = [{"at_ms": 0, "kind": kind, "who": who, "for_ms": 1, "detail": {}}]
+    with pytest.raises(NotASchedule, match=kind):
+        read_schedule(json.dumps(body))
