@@ -31,7 +31,7 @@ from leasehold.catalog.sequence import Sequence, sequence_from_wire, sequence_to
 from leasehold.catalog.states import READABLE, WRITTEN, State
 from leasehold.catalog.wire_form import AS_LIST, Convert, Field, WireForm, required, sparse
 from leasehold.model.errors import MalformedRequest, UnknownColumn
-from leasehold.values.types import MOMENTS, element_of
+from leasehold.values.types import DATES_AND_TIMESTAMPS, element_of
 
 PROVISIONAL_FROM: Final = 1 << 40
 """Ids of tables that a transaction makes and that no log has given a number yet."""
@@ -131,9 +131,11 @@ class Descriptor:
         return {c.name: c for c in self.in_place if c.state in READABLE and not c.hidden}
 
     @cached_property
-    def moments(self) -> tuple[Column, ...]:
+    def dated_columns(self) -> tuple[Column, ...]:
         """The columns of dates and timestamps, or of arrays of them, which may be infinite."""
-        return tuple(c for c in self.columns if (element_of(c.type) or c.type).name in MOMENTS)
+        return tuple(
+            c for c in self.columns if (element_of(c.type) or c.type).name in DATES_AND_TIMESTAMPS
+        )
 
     @cached_property
     def by_alias(self) -> dict[str, Column]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from leasehold.model.features import Feature
 from leasehold.values.dates import is_infinite
 from leasehold.values.declared import DECLARED, ENUM
-from leasehold.values.types import MOMENTS
+from leasehold.values.types import DATES_AND_TIMESTAMPS
 
 ARRAY: Final = "[]"
 _NEWER: Final = {
@@ -72,7 +72,7 @@ def has_infinite_time(body: Any) -> bool:
     """Say whether the wire form of a table or a job has an infinite date or timestamp for a
     default, or says infinity in an expression, of which types it may be."""
     if isinstance(body, Mapping):
-        if str(body.get("type")) in MOMENTS and _is_infinite(body.get("default")):
+        if str(body.get("type")) in DATES_AND_TIMESTAMPS and _is_infinite(body.get("default")):
             return True
         return any(has_infinite_time(v) for name, v in body.items() if name not in _NO_EXPRESSIONS)
     if isinstance(body, str):

@@ -24,7 +24,7 @@ from leasehold.values.dates import is_infinite
 from leasehold.values.doubles import number_of
 from leasehold.values.numeric import EXACT, decimal_of
 from leasehold.values.storage import plain_form, to_json
-from leasehold.values.types import FLOATS, MOMENTS, Type, element_of
+from leasehold.values.types import DATES_AND_TIMESTAMPS, FLOATS, Type, element_of
 
 _TYPES: Final[Mapping[str, Any]] = {
     "smallint": "int",
@@ -188,7 +188,7 @@ def _has_form(kind: Type, value: Any) -> bool:
     element = element_of(kind)
     if element is not None:
         return all(each is not None and _has_form(element, each) for each in elements_of(value))
-    if kind.name in MOMENTS:
+    if kind.name in DATES_AND_TIMESTAMPS:
         return not is_infinite(value)
     if kind.name in FLOATS:
         return isfinite(number_of(value))

@@ -29,7 +29,7 @@ _TEXTS: Final = frozenset({"text", "varchar"})
 """Types of text without padding."""
 
 TIMESTAMPS: Final = frozenset({"timestamp", "timestamptz"})
-MOMENTS: Final = frozenset({"date", *TIMESTAMPS})
+DATES_AND_TIMESTAMPS: Final = frozenset({"date", *TIMESTAMPS})
 """Types that have infinity among their values."""
 TIMED: Final = names_where(lambda each: each.modifier is Modifier.SECOND_DIGITS)
 """Types whose length is a number of digits of a second."""

@@ -139,7 +139,7 @@ def _checked(check: Callable[[int], int], decode: Decoder) -> Decoder:
     return lambda data: check(decode(data))
 
 
-def _moment(
+def _since_2000(
     decode: Decoder, infinite: Mapping[int, int], check: Callable[[int], int], epoch: int
 ) -> Decoder:
     """Return the decoder of what is counted from 2000 on, but for what stands for infinity."""
@@ -193,9 +193,9 @@ _BINARIES: Final[Mapping[str, Decoder]] = {
     "double precision": _stored(_DOUBLE, _fixed("!d", "double precision")),
     **dict.fromkeys(("text", "varchar", "name", '"char"'), _text),
     "bytea": bytes,
-    "date": _moment(_fixed("!i", "date"), INFINITE_DATES, day_in_range, EPOCH_2000_DAYS),
+    "date": _since_2000(_fixed("!i", "date"), INFINITE_DATES, day_in_range, EPOCH_2000_DAYS),
     **{
-        name: _moment(_fixed("!q", name), INFINITE_TIMESTAMPS, in_range, EPOCH_2000_US)
+        name: _since_2000(_fixed("!q", name), INFINITE_TIMESTAMPS, in_range, EPOCH_2000_US)
         for name in ("timestamp", "timestamptz")
     },
     "inet": lambda data: _address(data, "inet"),

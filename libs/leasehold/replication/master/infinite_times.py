@@ -27,7 +27,7 @@ def refuse_infinite(
         return None
     for change in changes:
         table, image = catalog.version(change.table_id, change.version), change.image or {}
-        for column in table.moments:
+        for column in table.dated_columns:
             if _is_infinite(image.get(column.element_id)):
                 return FeatureNotSupported(
                     f"column {column.name!r}: the upgrade is not finalized, and processes of an"

@@ -41,9 +41,9 @@ from leasehold.values.numeric import stored_form as number_form
 from leasehold.values.singles import is_single
 from leasehold.values.storage import to_storage
 from leasehold.values.types import (
+    DATES_AND_TIMESTAMPS,
     FLOATS,
     KNOWN,
-    MOMENTS,
     TEXT_BYTES_MAX,
     Type,
     array_of,
@@ -204,7 +204,7 @@ def why_no_value(kind: Type, value: Any) -> str:
     if kind.name in LIMITS:
         least, most = LIMITS[kind.name]
         whole = type(value) in (int, bool) and least <= value <= most
-        whole |= kind.name in MOMENTS and type(value) is int and is_infinite(value)
+        whole |= kind.name in DATES_AND_TIMESTAMPS and type(value) is int and is_infinite(value)
         return "" if whole else f"{value!r:.60} is no {kind}"
     if kind.name in FLOATS:
         double = value == "NaN" or (type(value) in (float, int) and value == value)
