@@ -42,7 +42,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools browser faults check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
+.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools chart-tools chart browser faults check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,7 +81,7 @@ quick-tests: # the same without lint and types
 	  $(SLOWER:%=--ignore=%) $(ARGS)
 
 test-all: ## everything, what is marked long (more faults, pgbench), and integration in secure mode
-	@$(MAKE) feed-tools browser
+	@$(MAKE) feed-tools chart-tools browser
 	@$(MAKE) test MARKS=
 	@$(MAKE) integration SECURE=1 MARKS=
 
@@ -164,6 +164,12 @@ reference: tools ## write what the code knows into docs/reference, alerts and bo
 
 compose: tools ## write docker-compose.yml anew from infra/deployment.py
 	@$(PYTHON) -m infra.compose
+
+chart-tools: tools # Helm, built with Go in some minutes, and the description of Kubernetes' API
+	@infra/chart_tools.sh
+
+chart: chart-tools ## check the Helm chart and render it anew (the first time some minutes: Helm is built)
+	@$(PYTHON) -m infra.chart
 
 clean: down ## end the local cluster and delete its data and all caches (.venv and jars stay)
 	@rm -rf .leasehold/data .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse

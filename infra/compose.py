@@ -1,5 +1,5 @@
-"""Writes docker-compose.yml and docker-compose.secure.yml from infra/deployment.py: `python -m
-infra.compose`.
+"""Writes docker-compose.yml, docker-compose.secure.yml and docker-compose.three.yml from
+infra/deployment.py: `python -m infra.compose`.
 
 The committed files are never edited by hand; a test fails if they are not what this module writes,
 and checks them against the Compose specification's schema. The images of others are held to the
@@ -20,19 +20,20 @@ from ruamel.yaml import YAML
 from infra.deployment import INTAKE, KAFKA, OPTIONAL, REDIS, SERVICES, TOPICS, Service
 from infra.image_lock import locked_images, pinned, pinned_dockerfiles
 from infra.kafka.settings import as_container_environment, broker_settings, jvm_options
-from infra.ports import KAFKA_PORT, REDIS_PORT, SQL_PORT, SQL_PORTS
+from infra.ports import KAFKA_PORT, METRICS_PORT, REDIS_PORT, SQL_PORT, SQL_PORTS
 from infra.redis.server import server_settings
-from infra.secure.compose import HEAD as SECURE_HEAD
-from infra.secure.compose import secure_file
+from infra.secure.compose import secure_file, secure_head
+from infra.secure.servers import ONE, THREE, Servers
 from leasehold.settings.environment import ClusterSettings
 from leasehold.settings.intake import IntakeSettings
 
 FILE = Path(__file__).resolve().parent.parent / "docker-compose.yml"
 SECURE_FILE = FILE.with_name("docker-compose.secure.yml")
+THREE_FILE = FILE.with_name("docker-compose.three.yml")
 KAFKA_IMAGE = "apache/kafka:4.2.0"
 REDIS_IMAGE = "redis:7.4-bookworm"
-READY_FOLDER = "/run/leasehold"
-READY_FILE = f"{READY_FOLDER}/ready"
+ASK_READY = ("CMD", "python", "-I", "-S", "/opt/leasehold/infra/ask_ready.py")
+"""What the images themselves have as their health check."""
 DATA = "/var/lib/leasehold"
 SNAPSHOT_TOKEN = "snapshot-token"  # noqa: S105 - the secret's name
 
@@ -40,11 +41,14 @@ LOGGING = {"driver": "json-file", "options": {"max-size": "32m", "max-file": "2"
 """Docker keeps all that a container ever said, unless told otherwise, until the disk is full."""
 
 CONFINED = {
+    "read_only": True,
+    "tmpfs": ["/tmp"],  # noqa: S108 - the container's
     "security_opt": ["no-new-privileges:true"],
     "cap_drop": ["ALL"],
     "pids_limit": 1_000,
 }
-"""Of containers that run as a user of their own from the start, and need nothing of root."""
+"""Of containers that run as a user of their own from the start, need nothing of root, and write
+into their volume alone."""
 
 HEAD = """\
 # Leasehold with Docker, after giving the nodes a secret to know each other by:
@@ -82,7 +86,6 @@ PASSED_THROUGH = (
     "LEASEHOLD_LOG_FORMAT",
     "LEASEHOLD_LOG_LEVEL",
     "LEASEHOLD_METRICS_LISTEN",
-    "LEASEHOLD_METRICS_PORT",
     "LEASEHOLD_TRACES_ENDPOINT",
     "LEASEHOLD_TRACES_SAMPLE",
     "LEASEHOLD_SESSION_TTL_MS",
@@ -166,8 +169,9 @@ def render() -> str:
     return HEAD + as_yaml(compose_file())
 
 
-def render_secure() -> str:
-    return SECURE_HEAD + as_yaml(secure_file(compose_file()))
+def render_secure(servers: Servers = ONE) -> str:
+    file = SECURE_FILE if servers == ONE else THREE_FILE
+    return secure_head(file.name) + as_yaml(secure_file(compose_file(), servers))
 
 
 def as_yaml(described: dict[str, Any]) -> str:
@@ -235,6 +239,7 @@ def _topics() -> dict[str, Any]:
         "environment": _environment(TOPICS),
         "depends_on": {KAFKA: {"condition": "service_healthy"}},
         "restart": "on-failure:5",
+        "healthcheck": {"disable": True},  # it serves nothing
         **deepcopy(CONFINED),
     }
 
@@ -252,9 +257,7 @@ def _service(service: Service) -> dict[str, Any]:
         "environment": {**_environment(service.name), **service.environment},
         "depends_on": needs,
         "volumes": [f"{service.name}:{DATA}"],
-        # In memory, so that a restarted container does not find its predecessor's ready file.
-        "tmpfs": [READY_FOLDER],
-        "healthcheck": _check(f"test -f {READY_FILE}", start=f"{service.ready_deadline_s:g}s"),
+        "healthcheck": _asked(ASK_READY, start=f"{service.ready_deadline_s:g}s"),
         "restart": "unless-stopped",
         "stop_grace_period": "20s",
         # Without it SIGTERM is lost while Python starts, and nobody collects Spark's dead workers.
@@ -312,8 +315,8 @@ def _environment(name: str) -> dict[str, str]:
         # Other containers must reach the listeners; nothing but the dashboard is published.
         "LEASEHOLD_LISTEN": "0.0.0.0",  # noqa: S104
         "LEASEHOLD_ADVERTISE": name,
-        "LEASEHOLD_READY_FILE": READY_FILE,
         **_handed_through(PASSED_THROUGH),
+        "LEASEHOLD_METRICS_PORT": f"${{LEASEHOLD_METRICS_PORT:-{METRICS_PORT}}}",
     }
 
 
@@ -326,8 +329,12 @@ def _build(image: str) -> dict[str, str]:
 
 
 def _check(command: str, start: str) -> dict[str, Any]:
+    return _asked(("CMD-SHELL", command), start)
+
+
+def _asked(test: tuple[str, ...], start: str) -> dict[str, Any]:
     return {
-        "test": ["CMD-SHELL", command],
+        "test": list(test),
         "interval": "5s",
         "timeout": "10s",
         "retries": 12,
@@ -336,7 +343,7 @@ def _check(command: str, start: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    written = {FILE: render(), SECURE_FILE: render_secure()}
+    written = {FILE: render(), SECURE_FILE: render_secure(), THREE_FILE: render_secure(THREE)}
     for file, text in written.items():
         file.write_text(text, encoding="utf-8")
         print(f"compose: wrote {file.name}")

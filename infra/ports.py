@@ -19,6 +19,7 @@ SENTINELS = 3
 KAFKA_PORT = 9092
 REDIS_PORT = 6379
 SQL_PORT = 5432
+METRICS_PORT = 9461
 
 # Below the range from which systems give ports to outgoing connections (Linux: from 32768), so that
 # a port found free is not taken by one of those before its server binds it.

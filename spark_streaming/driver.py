@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.metrics.exposition import Exposition
+from leasehold.adapters.metrics.health import STOPPING
 from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.os.scheduling import take_short_turns
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("spark_streaming.driver")
 
 POLL_S: Final = 0.2
+PATIENCE_S: Final = 600.0
+"""Longest that a turn takes: it starts queries, which ask Kafka and executors."""
 STOP_S: Final = 15.0
 BROKER_TIMEOUT_S: Final = 3.0
 BROKER_RETRY_S: Final = 2.0
@@ -331,9 +334,12 @@ def _run_driver(settings: ProcessSettings, disk: Path, exposition: Exposition, s
             driver.start_retries()
         driver.catch_up(stop)
         announce_ready(cluster.ready_file)
+        exposition.health.watch(PATIENCE_S)
+        exposition.health.ready_when(lambda: STOPPING if stop.is_set() else "")
         log.info("ready: %d jobs known", len(driver.jobs))
         while not stop.is_set():
             driver.turn()
+            exposition.health.turned()
             if has_ended(session):
                 raise SparkUnavailable(
                     f"{settings.spark.master_or_local} no longer knows this driver, or its JVM is"

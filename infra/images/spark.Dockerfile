@@ -19,9 +19,17 @@ COPY libs libs
 COPY services services
 COPY spark_streaming spark_streaming
 COPY infra infra
+# Compiled here: where the root is read-only nobody could keep it. A group and a user with numbers,
+# which Kubernetes asks for.
 RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable . \
-    && useradd --system --create-home --uid 10001 leasehold \
-    && install --directory --owner=leasehold /var/lib/leasehold
+    && python -m compileall -q libs services spark_streaming infra \
+    && groupadd --system --gid 10001 leasehold \
+    && useradd --system --create-home --uid 10001 --gid leasehold leasehold \
+    && install --directory --owner=leasehold --group=leasehold /var/lib/leasehold
 ENV LEASEHOLD_SPARK_JARS=/opt/leasehold/.leasehold/jars/spark
+ENV LEASEHOLD_METRICS_PORT=9461 PYTHONDONTWRITEBYTECODE=1
 USER leasehold
 VOLUME /var/lib/leasehold
+HEALTHCHECK --interval=5s --timeout=10s --start-period=60s --retries=12 \
+  CMD ["python", "-I", "-S", "/opt/leasehold/infra/ask_ready.py"]
+ENTRYPOINT ["/opt/leasehold/infra/images/spark_entrypoint.sh"]

@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Final
 
 from infra.observe.alerts import ALERTS_FILE, rules
 from infra.observe.boards import BOARDS, FOLDER, board_json
 
+CHART_FILES: Final = Path(__file__).resolve().parent.parent / "helm" / "leasehold" / "files"
+"""A chart has what it installs in itself."""
+FOLDERS: Final = (FOLDER, CHART_FILES / "boards")
+
 
 def files() -> dict[Path, str]:
     """Return each file as it has to be."""
-    boards = {FOLDER / f"{board.name}.json": board_json(board) for board in BOARDS}
-    return {ALERTS_FILE: rules(), **boards}
+    boards = {f"{board.name}.json": board_json(board) for board in BOARDS}
+    return {
+        ALERTS_FILE: rules(),
+        CHART_FILES / "alerts.json": rules(),
+        **{folder / name: text for folder in FOLDERS for name, text in boards.items()},
+    }
 
 
 def main(arguments: list[str]) -> int:
@@ -28,7 +37,7 @@ def main(arguments: list[str]) -> int:
         if arguments:
             print(f"{path.name}: out of date; run python -m infra.observe", file=sys.stderr)
         else:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(files()[path], "utf-8")
             print(f"{path.name}: written anew")
     return 1 if old and arguments else 0

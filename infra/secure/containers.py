@@ -19,12 +19,31 @@ from infra.processes import ProcessFailure
 from infra.secure import rights
 from infra.secure import secret_files as files
 from infra.secure.secret_files import SecretFiles
-from infra.secure.users import ADMINISTRATOR, USERS, redis_rules
+from infra.secure.servers import (
+    REDIS_REPLICATION,
+    SENTINEL_FILE,
+    SENTINEL_PROBE,
+    THREE,
+    replication_lines,
+    sentinel_lines,
+)
+from infra.secure.users import (
+    ADMINISTRATOR,
+    OF_SERVERS,
+    PROBE,
+    REPLICATION,
+    SENTINELS,
+    USERS,
+    redis_rules,
+)
 from leasehold.model.errors import LeaseholdError
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
 
 DASHBOARD: Final = "dashboard"
-HOSTS: Final = (KAFKA, REDIS, *(service.name for service in (*SERVICES, *OPTIONAL)))
+HOSTS: Final = (
+    *(KAFKA, REDIS, *THREE.brokers, *THREE.redis, *THREE.sentinels),
+    *(service.name for service in (*SERVICES, *OPTIONAL)),
+)
 SERVICES_UID: Final = 10_001
 """Of the images in infra/images."""
 UIDS: Final[Mapping[str, int]] = {
@@ -32,6 +51,10 @@ UIDS: Final[Mapping[str, int]] = {
     files.with_key(ADMINISTRATOR): 1_000,
     files.key(REDIS): 999,
     files.REDIS_USERS: 999,
+    REDIS_REPLICATION: 999,
+    SENTINEL_FILE: 999,
+    SENTINEL_PROBE: 999,
+    files.redis_password(PROBE): 999,
 }
 """By file, who reads it: users of the images of Kafka and Redis. All others are for our own."""
 
@@ -40,13 +63,23 @@ def make_secrets(folder: Path, database: str) -> None:
     """Make what is missing of the files, and give each to whoever reads it. Raises ProcessFailure
     and LeaseholdError."""
     made = SecretFiles(folder, HOSTS)
-    made.make(USERS, redis_rules(USERS, database), (*files.SERVERS, DASHBOARD))
+    rules = (*redis_rules(USERS, database), *OF_SERVERS)
+    made.make(USERS, rules, (*files.SERVERS, DASHBOARD))
+    password = made.secret(files.redis_password(REPLICATION))
+    made.write(REDIS_REPLICATION, _lines(replication_lines(password)))
+    password = made.secret(files.redis_password(SENTINELS))
+    made.write(SENTINEL_FILE, _lines(sentinel_lines(THREE, password)))
+    made.write(SENTINEL_PROBE, _lines([password]))
     if os.geteuid() != 0:
         return  # on the host, to be looked at
     for path in folder.rglob("*"):
         if path.is_file():
             uid = UIDS.get(path.relative_to(folder).as_posix(), SERVICES_UID)
             os.chown(path, uid, uid)
+
+
+def _lines(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def give_passwords(folder: Path, administrator: KafkaSettings) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from infra.secure.certificates import AUTHORITY, Authority
-from infra.secure.users import ADMINISTRATOR, PROBE, SQL_USER
+from infra.secure.users import ADMINISTRATOR, PROBE, REPLICATION, SENTINELS, SQL_USER
 from leasehold.adapters.redis.users import DEFAULT_USER, UserRules, digest_of
 from leasehold.model.process_rights import RedisRules
 from leasehold.pgwire.auth.scram_server import SALT_BYTES, verifier_of_password
@@ -102,7 +102,9 @@ class SecretFiles:
         for name in users:
             self.secret(kafka_password(name))
             self.secret(redis_password(name))
-        for name in (redis_password(PROBE), SNAPSHOT_TOKEN, REQUEST_KEY):
+        for name in (PROBE, REPLICATION, SENTINELS):
+            self.secret(redis_password(name))
+        for name in (SNAPSHOT_TOKEN, REQUEST_KEY):
             self.secret(name)
         password = self.secret(SQL_PASSWORD)
         if not self.path(SQL_USERS).exists():

@@ -46,14 +46,18 @@ def _processes(view: ClusterView, now_us: int) -> Iterator[dict[str, Any]]:
     for name, node in view.nodes.items():
         if node.silent(now_us):
             continue  # who has ended holds nobody up for long
-        told = view.node_reports.get(name)
-        known = told is not None and now_us - told.sent_us <= REPORT_KNOWN_FOR_US
-        release = told.release if told is not None and known else ""
         role = "master" if name == view.log.master else node.ack.role
-        yield _process(node.ack, role, release)
+        yield _process(node.ack, role, _release_of(view, name, now_us))
     feed = view.changefeed_ack
     if feed is not None and now_us - feed.sent_us <= REPORT_KNOWN_FOR_US:
-        yield _process(feed, feed.role, "")
+        yield _process(feed, feed.role, _release_of(view, feed.node, now_us))
+
+
+def _release_of(view: ClusterView, name: str, now_us: int) -> str:
+    """Return the release that a process has told of lately, "" = none."""
+    told = view.node_reports.get(name)
+    known = told is not None and now_us - told.sent_us <= REPORT_KNOWN_FOR_US
+    return told.release if told is not None and known else ""
 
 
 def _process(ack: Ack, role: str, release: str) -> dict[str, Any]:

@@ -6,12 +6,14 @@ import gc
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Event as Flag
 from typing import Final
 
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.transaction import Fenced
 from leasehold.adapters.metrics.exposition import Exposition
+from leasehold.adapters.metrics.health import AWAY, STOPPING
 from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
@@ -25,6 +27,8 @@ from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_
 from leasehold.settings.schema_registry import SchemaRegistrySettings
 
 RESTART_WAIT_S: Final = 1.0
+PATIENCE_S: Final = 120.0
+"""Longest that a turn takes: a transaction of Kafka's is given up after a minute."""
 GARBAGE_THRESHOLDS: Final = (100_000, 50, 100)
 """Records are tuples without cycles and go by reference counting; with Python's own thresholds the
 collector walks over tens of thousands of live ones again and again (a third of all time)."""
@@ -71,6 +75,8 @@ def _publish(settings: ProcessSettings, stop: Flag) -> None:
 
 def _publish_on(settings: ProcessSettings, exposition: Exposition, stop: Flag) -> None:
     measures = Measures()
+    health = exposition.health
+    health.watch(PATIENCE_S)
     while not stop.is_set():
         measures.add(metrics.FEED_STARTS)
         try:
@@ -78,18 +84,20 @@ def _publish_on(settings: ProcessSettings, exposition: Exposition, stop: Flag) -
                 settings.kafka,
                 settings.topics,
                 settings.publishing,
-                stop.is_set,
+                health.turning(stop.is_set),
                 settings.registry,
                 measures,
             ) as publisher:
                 exposition.add("changefeed", publisher.samples)
                 publisher.open()
                 announce_ready(settings.cluster.ready_file)
+                health.ready_when(lambda: STOPPING if stop.is_set() else "")
                 publisher.run()
         except (AccessDenied, Fenced):
             raise
         except BusUnavailable as error:
             # The position is stored with what was published, so starting anew loses nothing.
             if not stop.is_set():
+                health.ready_when(partial(AWAY.format, error))
                 LOG.warning("%s; starts anew", error)
                 stop.wait(RESTART_WAIT_S)

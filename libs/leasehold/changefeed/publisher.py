@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from threading import Event
 from typing import Final, NamedTuple
 
+from leasehold import __version__
 from leasehold.adapters.codec.published import feed_message, row_message
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.adapters.kafka.admin import TopicAdmin
@@ -33,7 +34,7 @@ from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
 from leasehold.model.features import incarnation_of
 from leasehold.model.measures import Measures, Sample
-from leasehold.model.records.acks import Ack
+from leasehold.model.records.acks import Ack, NodeReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport
 from leasehold.model.records.log import LogPosition
@@ -50,6 +51,7 @@ from leasehold.replication.changefeed import (
     TruncationPublication,
     version_key,
 )
+from leasehold.replication.disk_room import Room
 from leasehold.replication.log.identity import LogIdentity
 from leasehold.replication.log.truncation import CHANGEFEED_ROLE
 from leasehold.settings.changefeed import ChangefeedSettings
@@ -393,6 +395,14 @@ class Publisher(Closing):
             serves="",
             sent_us=unix_us(),
         )
+        # It has no store, so nothing is said of a disk.
+        report = NodeReport(
+            *(CLIENT_ID, __version__, Room.UNKNOWN.value),
+            *(0, 0, 0, 0, 0),
+            sent_us=ack.sent_us,
+        )
         self._acks.deliveries()
         with suppress(BusUnavailable):
-            self._acks.send(self._topics.acks.name, 0, CLIENT_ID.encode(), self._codec.encode(ack))
+            for told in (ack, report):
+                data = self._codec.encode(told)
+                self._acks.send(self._topics.acks.name, 0, CLIENT_ID.encode(), data)

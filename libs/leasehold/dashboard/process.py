@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import signal
+from asyncio import AbstractEventLoop
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from threading import Event as Flag
 from typing import Final
 
 from leasehold.adapters.http.renewed_tls import RenewedTls
+from leasehold.adapters.metrics.health import Health
 from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.admin.budget_watch import BudgetWatch
@@ -31,6 +33,8 @@ from leasehold.settings.private_files import make_private_folder
 from leasehold.settings.setting import from_environment
 from leasehold.settings.sql_address import SqlAddress
 
+TURN_S: Final = 1.0
+PATIENCE_S: Final = 60.0
 LOG: Final = logging.getLogger("leasehold.dashboard")
 
 
@@ -106,6 +110,7 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
         ActivityCounting(settings.client.kafka, settings.topics, folder) as counting,
         ExitStack() as made,
     ):
+        health = exposition.health
         exposition.add("watch", partial(watch_samples, watch))
         if settings.cluster.metrics_port is not None:
             budgets = made.enter_context(BudgetWatch(settings.client))
@@ -116,6 +121,7 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
                 watch,
                 settings.own,
                 check.judge,
+                ready=partial(health.ready_when, lambda: ""),
                 tls=renewed.context,
                 activity=Activities(history, counting),
                 connect=check.connect if settings.sql.port else None,
@@ -126,6 +132,8 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
             redirect_stdouts=False,
             override_logging=False,
         )
+        health.watch(PATIENCE_S)
+        worker.loop.call_soon(_turn, worker.loop, health)
         try:
             worker.execute_from_commandline()
         except SystemExit as ended:
@@ -135,3 +143,9 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
             exposition.remove("budgets")
     if code:
         raise LeaseholdError(f"Faust has ended with {code}; the lines above say why")
+
+
+def _turn(loop: AbstractEventLoop, health: Health) -> None:
+    """Note that the loop of Faust turns, each second from now on."""
+    health.turned()
+    loop.call_later(TURN_S, _turn, loop, health)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Event as Flag
 from typing import Final
 
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.transaction import Fenced
 from leasehold.adapters.metrics.exposition import Exposition
+from leasehold.adapters.metrics.health import AWAY, STOPPING
 from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
@@ -26,6 +28,8 @@ from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.schema_registry import SchemaRegistrySettings
 
 RESTART_WAIT_S: Final = 1.0
+PATIENCE_S: Final = 120.0
+"""Longest that a turn takes: a transaction of Kafka's is given up after a minute."""
 LOG: Final = logging.getLogger("leasehold.intake")
 
 
@@ -74,6 +78,8 @@ def _take(settings: ProcessSettings, stop: Flag) -> None:
 
 def _take_on(settings: ProcessSettings, exposition: Exposition, stop: Flag) -> None:
     measures = Measures()
+    health = exposition.health
+    health.watch(PATIENCE_S)
     sign = settings.requests.signer(settings.cluster.database)
     while not stop.is_set():
         measures.add(metrics.INTAKE_STARTS)
@@ -83,18 +89,20 @@ def _take_on(settings: ProcessSettings, exposition: Exposition, stop: Flag) -> N
                 settings.topics,
                 settings.intake,
                 sign,
-                stop.is_set,
+                health.turning(stop.is_set),
                 settings.registry,
                 measures,
             ) as taker:
                 exposition.add("intake", taker.samples)
                 taker.open()
                 announce_ready(settings.cluster.ready_file)
+                health.ready_when(lambda: STOPPING if stop.is_set() else "")
                 taker.run()
         except (AccessDenied, Fenced):
             raise
         except (BusUnavailable, LogStopped) as error:
             # Places are stored with what was sent, so starting anew loses nothing.
             if not stop.is_set():
+                health.ready_when(partial(AWAY.format, error))
                 LOG.warning("%s; starts anew", error)
                 stop.wait(RESTART_WAIT_S)

@@ -25,6 +25,7 @@ class Audited(StrEnum):
     GRANT = "grant"
     ROLE = "role"
     JOB = "job"  # paused, resumed, cancelled, dismissed, set
+    UPGRADE = "upgrade"  # finalized
     LOST = "lost"  # events of the audit log itself
     ENDED = "ended"  # a session or its statement, by another one
 

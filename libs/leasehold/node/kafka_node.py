@@ -153,6 +153,7 @@ class KafkaNode:
         self.error: LeaseholdError | None = None
         self.caught_up = Flag()
         self.on_tick: Callable[[], None] = lambda: None
+        self.turned_ns = 0
         self._look = NodeLook(self.node)
         self._watch = OperatorWatch(self.node, self._intake, lambda: self._driver.ledger_is_away)
         self._disk = DiskWatch(file)
@@ -175,6 +176,16 @@ class KafkaNode:
             yield from path_samples("log", intake.path.path, at.mono_ns)
         elif self._candidate:
             yield from path_samples("own appends", intake.own_path, at.mono_ns)
+
+    def why_not_ready(self) -> str:
+        """Return why this node serves nobody now, "" = it does; for other threads."""
+        if self.error is not None:
+            return f"it has stopped: {self.error.message}"
+        if not self.caught_up.is_set():
+            return f"it reads the log, and is at offset {self.node.position.offset}"
+        if self.node.agent is not None and not self.node.lease.holds(boottime_ns()):
+            return "it holds no coherency lease, so that it answers no reads"
+        return ""
 
     # ------------------------------------------------------------ the loop
 
@@ -254,6 +265,7 @@ class KafkaNode:
     def _turn(self) -> None:
         """Take what has come, the records of the log at most TURN_NS_MAX long at a time; then a
         Tick."""
+        self.turned_ns = boottime_ns()
         driver, runner = self._driver, self._runner
         asked = driver.ledger_calls > 0
         wait_s = self._wait_s()

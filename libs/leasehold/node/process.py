@@ -23,6 +23,7 @@ from leasehold.adapters.http.copies import CopiesUnderWay
 from leasehold.adapters.http.renewed_tls import RenewedTls
 from leasehold.adapters.http.snapshot_server import SnapshotServer
 from leasehold.adapters.metrics.exposition import Exposition
+from leasehold.adapters.metrics.health import STOPPING
 from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.log_lines import set_context
@@ -58,6 +59,8 @@ from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 from leasehold.settings.traces import TraceSettings
 
 LOG: Final = logging.getLogger("leasehold.process")
+PATIENCE_S: Final = 120.0
+"""Longest that a turn takes: one record is applied, or decided, in it."""
 BELIEVES_ALL: Final = (
     "open: it believes every change request, whoever sends it, as LEASEHOLD_REQUEST_KEY is not set:"
     " who may write to the topic of requests may do all"
@@ -226,6 +229,10 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             exposition.add("store", store.measures.samples)
             made.callback(exposition.remove, "store")
             exposition.add("node", node.samples)
+            exposition.health.watch(PATIENCE_S, lambda: node.turned_ns)
+            exposition.health.ready_when(
+                lambda: STOPPING if stop.is_set() else node.why_not_ready()
+            )
             made.callback(exposition.remove, "node")
             _serve(node, store, settings, exposition, stop)
         if node.error is not None:

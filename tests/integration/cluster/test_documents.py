@@ -24,8 +24,10 @@ from tests.support.documents.document_run import ROOT, run_document
 NODES = ("m1", "r1", "changefeed")
 FIRST = ROOT / "README.md"
 NUMBERED = ("follow-versions.md",)
+BY_ITSELF = ("scale.md",)
+"""Starts its processes itself."""
 FOUND = [path for path in sorted((ROOT / "docs").rglob("*.md")) if needs_cluster(path)]
-SHARING = [FIRST, *(path for path in FOUND if path.name not in NUMBERED)]
+SHARING = [FIRST, *(path for path in FOUND if path.name not in (*NUMBERED, *BY_ITSELF))]
 ALONE = [path for path in FOUND if path.name in NUMBERED]
 
 
@@ -57,6 +59,12 @@ def test_a_document_shows_what_happens(
         assert run(document, cluster, tmp_path)
     finally:
         drop_tables(cluster)
+
+
+def test_one_that_starts_its_processes_finds_servers_alone(beside: Beside, tmp_path: Path) -> None:
+    (document,) = (path for path in FOUND if path.name in BY_ITSELF)
+    with beside.running(document.stem, ()) as cluster:
+        assert run(document, cluster, tmp_path)
 
 
 @pytest.mark.parametrize("document", ALONE, ids=lambda path: path.stem)

@@ -1,10 +1,12 @@
 """The fenced blocks of a Markdown document, what they say is printed, and whether that is so.
 
-A document is plain Markdown; three comments, which no reader sees, say what else is to be done:
+A document is plain Markdown; four comments, which no reader sees, say what else is to be done:
 
 - `<!-- needs a cluster -->` anywhere: the document is run on real servers, by one integration test.
 - `<!-- not run: REASON -->` right before a block: it is shown only.
 - `<!-- file: NAME -->` right before a block: the block is saved under that name, and not run.
+- `<!-- kubernetes: NAME -->` right before a block: it is for a cluster with the chart of that set
+  of values, and held against that.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ RUN: Final = frozenset({"console", "python", "sql"})
 NEEDS_CLUSTER: Final = "<!-- needs a cluster -->"
 ELLIPSIS: Final = "…"
 _BLOCK: Final = re.compile(
-    r"(?:^<!-- (?P<mark>not run|file): (?P<said>[^\n]+) -->\n)?"
+    r"(?:^<!-- (?P<mark>not run|file|kubernetes): (?P<said>[^\n]+) -->\n)?"
     r"^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )

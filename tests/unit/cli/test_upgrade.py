@@ -42,6 +42,7 @@ def view_of(*, older: bool, level: int = 0) -> ClusterView:
         node("changefeed", incarnation_of(b""), "changefeed"),
         report("m1", "0.2.0", level),
         report("r1", "0.1.0" if older else "0.2.0", level),
+        report("changefeed", "0.2.0"),
     )
 
 
@@ -104,6 +105,16 @@ def test_it_shows_who_reads_what_and_who_holds_it_up(
     assert (code, "leasehold upgrade finalize ends" in capsys.readouterr().out) == (1, True)
     code, _ = run(view_of(older=False, level=NEWEST), monkeypatch=monkeypatch)
     assert (code, "nothing is to be done" in capsys.readouterr().out) == (0, True)
+
+
+def test_the_changefeed_is_named_with_its_release() -> None:
+    told = upgrade_report(view_of(older=True), NOW)
+    releases = {each["process"]: each["release"] for each in told["processes"]}
+    assert releases == {"m1": "0.2.0", "r1": "0.1.0", "changefeed": "0.2.0"}
+    feed = node("changefeed", incarnation_of(b""), "changefeed")
+    ago = report("changefeed", "0.1.0")._replace(sent_us=NOW - 31 * SECOND)
+    (told_now,) = upgrade_report(seen(log(7), feed, ago), NOW)["processes"]
+    assert told_now["release"] == "", "what it said long ago may be of another one"
 
 
 def test_one_of_before_is_named_and_nothing_is_done(

@@ -11,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from infra.compose import (
+    ASK_READY,
     FILE,
     PASSED_THROUGH,
     PASSED_TO_DASHBOARD,
@@ -22,6 +23,7 @@ from infra.compose import (
     render,
 )
 from infra.deployment import OPTIONAL, SERVICES
+from infra.ports import METRICS_PORT
 from leasehold.settings.audit import AuditSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import (
@@ -36,6 +38,7 @@ from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
 from leasehold.settings.traces import TraceSettings
+from tests.support.containers.image import read_image
 
 
 def committed() -> dict[str, Any]:
@@ -85,8 +88,30 @@ def test_no_container_can_take_the_host_with_it() -> None:
         if name not in ("kafka", "redis"):  # which begin as root and give that up by themselves
             assert service["cap_drop"] == ["ALL"], name
             assert service["security_opt"] == ["no-new-privileges:true"], name
+            assert service["read_only"] is True, name
+            assert service["tmpfs"] == ["/tmp"], name
         if name != "topics":  # over in seconds
             assert service["mem_limit"], name
+
+
+def test_a_container_is_healthy_when_its_process_says_that_it_is_ready() -> None:
+    """A file that was once written would say so for ever."""
+    services = committed()["services"]
+    for service in (*SERVICES, *OPTIONAL):
+        described = services[service.name]
+        assert described["healthcheck"]["test"] == list(ASK_READY)
+        port = described["environment"]["LEASEHOLD_METRICS_PORT"]
+        assert port == f"${{LEASEHOLD_METRICS_PORT:-{METRICS_PORT}}}"
+        image = read_image(FILE.parent / "infra" / "images" / f"{service.image}.Dockerfile")
+        assert image.check == ASK_READY[1:], "the image has the same"
+        assert image.environment["LEASEHOLD_METRICS_PORT"] == str(METRICS_PORT)
+    assert services["topics"]["healthcheck"] == {"disable": True}
+
+
+def test_images_are_of_nobody_who_could_write_to_them() -> None:
+    for name in ("services", "spark"):
+        image = read_image(FILE.parent / "infra" / "images" / f"{name}.Dockerfile")
+        assert (image.uid, image.gid, image.folder) == (10_001, 10_001, "/opt/leasehold")
 
 
 def test_whatever_is_needed_exists_and_is_waited_for() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.model.audit import Audited, AuditEvent
 from leasehold.model.errors import LogStopped
 from leasehold.model.features import NEWEST, WITHOUT_LEVEL, Feature, FeatureGate, incarnation_of
 from leasehold.model.ids import INCARNATION_BYTES, format_request_id
@@ -15,7 +16,7 @@ from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.records.requests import Queue
 from leasehold.replication.coherency import CoherencySettings
-from leasehold.replication.effects import AckRead, QueueRead
+from leasehold.replication.effects import AckRead, Audit, QueueRead
 from leasehold.replication.log.admission import admit
 from leasehold.replication.log.foreign import ForeignRecords
 from leasehold.replication.node import Node
@@ -109,6 +110,23 @@ def test_a_database_of_before_has_none_until_it_is_finalized(world: World) -> No
     for node in (world.node, world.follower):
         assert node.position.feature_level == NEWEST
     assert all(gate.is_written(f, world.now().mono_ns) for f in Feature)
+
+
+def audited(world: World) -> list[AuditEvent]:
+    events = [effect.event for effect in world.effects if isinstance(effect, Audit)]
+    return [event for event in events if event.kind is Audited.UPGRADE]
+
+
+def test_a_finalization_stands_in_the_audit_log(world: World) -> None:
+    """There is no way back from it, so it is kept who has asked for it; once."""
+    ask(world, sql=TABLE)
+    assert audited(world) == [], "nobody has asked for the level that a database begins with"
+    unfinalized(world)
+    for _ in range(2):
+        ask(world, finalize=NEWEST)
+    (event,) = audited(world)
+    assert (event.outcome, event.role, event.subject) == ("ok", "leasehold", "the database")
+    assert event.words == f"finalized at feature level {NEWEST}, from 0"
 
 
 def test_done_again_it_changes_nothing(world: World) -> None:

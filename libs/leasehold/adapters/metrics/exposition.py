@@ -1,4 +1,4 @@
-"""All that a process measures, gathered from its parts when somebody asks."""
+"""All that a process tells of itself, gathered from its parts when somebody asks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable
 from typing import Final
 
+from leasehold.adapters.metrics.health import Health
 from leasehold.model import metrics
 from leasehold.model.measures import Distribution, Kind, Labels, Measures, Metric, Sample, Source
 
@@ -14,7 +15,8 @@ LOG: Final = logging.getLogger("leasehold.metrics")
 
 
 class Exposition:
-    """The parts of one process. All methods may be called from any thread.
+    """The parts of one process, and whether it lives and is ready (`health`). All methods may be
+    called from any thread.
 
     A part that can't be read is left out, counted, and told in the log once: the others are worth
     as much without it.
@@ -22,6 +24,7 @@ class Exposition:
 
     def __init__(self) -> None:
         """Begin without parts."""
+        self.health = Health()
         self._lock = threading.Lock()
         self._parts: dict[str, Source] = {}
         self._told: set[str] = set()

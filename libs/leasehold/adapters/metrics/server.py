@@ -1,4 +1,5 @@
-"""Serves what a process measures: GET /metrics, in Prometheus' text form.
+"""Serves what a process tells of itself: GET /metrics, in Prometheus' text form; GET /livez and
+/readyz, which an orchestrator asks: 200 or, with the reason in words, 503.
 
 A scrape is answered by a thread of its own, from copies: it waits for nobody who works, and nobody
 for it. Who does not read is cut off, and more than a few at once are turned away.
@@ -23,6 +24,8 @@ from leasehold.settings.environment import ClusterSettings
 from leasehold.settings.extras import need_extra
 
 METRICS_PATH: Final = "/metrics"
+LIVE_PATH: Final = "/livez"
+READY_PATH: Final = "/readyz"
 SOCKET_TIMEOUT_S: Final = 10
 SCRAPES_AT_ONCE_MAX: Final = 4
 CONNECTIONS_MAX: Final = 16
@@ -64,7 +67,8 @@ class MetricsServer:
         """Listen. `names`: host names under which it may be asked, beside addresses. Raises
         ConfigurationError if the port can't be had."""
         own = frozenset(name.lower() for name in names)
-        handler = _handler(_renderer(exposition), own, BoundedSemaphore(SCRAPES_AT_ONCE_MAX))
+        answers = _Answers(exposition)
+        handler = _handler(answers, own)
         try:
             self._server = BoundedServer((host, port), handler, CONNECTIONS_MAX, LOG)
         except OSError as error:
@@ -114,26 +118,52 @@ def _renderer(exposition: Exposition) -> Callable[[], bytes]:
     return lambda: generate_latest(registry)
 
 
-def _handler(
-    render: Callable[[], bytes], names: Collection[str], places: BoundedSemaphore
-) -> type[BaseHTTPRequestHandler]:
+class _Answers:
+    """What is at the paths. A scrape is large, so that only some are made at once; who asks whether
+    the process lives waits for none of them."""
+
+    def __init__(self, exposition: Exposition) -> None:
+        self._render = _renderer(exposition)
+        self._health = exposition.health
+        self._places = BoundedSemaphore(SCRAPES_AT_ONCE_MAX)
+
+    def at(self, path: str) -> tuple[HTTPStatus, bytes, str]:
+        """Return status, body and its type."""
+        if path == METRICS_PATH:
+            return self._scrape()
+        if path == LIVE_PATH:
+            return _healthy(self._health.why_not_alive(), b"it lives\n")
+        if path == READY_PATH:
+            return _healthy(self._health.why_not_ready(), b"it is ready\n")
+        paths = f"only {METRICS_PATH}, {LIVE_PATH} and {READY_PATH} are here\n"
+        return HTTPStatus.NOT_FOUND, paths.encode(), TEXT
+
+    def _scrape(self) -> tuple[HTTPStatus, bytes, str]:
+        if not self._places.acquire(blocking=False):
+            return HTTPStatus.SERVICE_UNAVAILABLE, b"others are being answered\n", TEXT
+        try:
+            return HTTPStatus.OK, self._render(), f"{TEXT}; version=0.0.4"
+        finally:
+            self._places.release()
+
+
+def _healthy(why_not: str, words: bytes) -> tuple[HTTPStatus, bytes, str]:
+    if why_not:
+        return HTTPStatus.SERVICE_UNAVAILABLE, f"{why_not}\n".encode(), TEXT
+    return HTTPStatus.OK, words, TEXT
+
+
+def _handler(answers: _Answers, names: Collection[str]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = SOCKET_TIMEOUT_S
 
         def do_GET(self) -> None:
             self.close_connection = True
-            if not is_own_host(self.headers.get("Host"), names):
-                self._answer(HTTPStatus.FORBIDDEN, b"this process answers its own host name only\n")
-            elif self.path.partition("?")[0] != METRICS_PATH:
-                self._answer(HTTPStatus.NOT_FOUND, f"only {METRICS_PATH} is here\n".encode())
-            elif not places.acquire(blocking=False):
-                self._answer(HTTPStatus.SERVICE_UNAVAILABLE, b"others are being answered\n")
+            if is_own_host(self.headers.get("Host"), names):
+                self._answer(*answers.at(self.path.partition("?")[0]))
             else:
-                try:
-                    self._answer(HTTPStatus.OK, render(), f"{TEXT}; version=0.0.4")
-                finally:
-                    places.release()
+                self._answer(HTTPStatus.FORBIDDEN, b"this process answers its own host name only\n")
 
         def _answer(self, status: HTTPStatus, body: bytes, content_type: str = TEXT) -> None:
             with suppress(OSError):  # who has gone away asks again

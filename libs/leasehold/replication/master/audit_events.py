@@ -1,5 +1,5 @@
 """What the audit log is told of a master's record: schema changes, roles, grants, jobs that were
-steered, and requests that were refused for lack of a right. PURE.
+steered, upgrades that were finalized, and requests that were refused for lack of a right. PURE.
 
 All of it stands in the log too, with who has asked for it; this is the form for people, and it
 holds no text of a statement: literals stand in those.
@@ -40,6 +40,17 @@ def events_of_commit(commit: Commit, catalog: Catalog) -> list[AuditEvent]:
         return []
     role = commit.principal or FIRST_ROLE.name
     return [event._replace(role=role) for event in _events(commit, catalog)]
+
+
+def event_of_finalization(commit: Commit) -> AuditEvent | None:
+    """Return what is told of a commit that has raised the database's feature level: from it on
+    processes of an earlier release can't come back. None where it has raised none."""
+    answer = commit.answer
+    if not isinstance(answer, dict) or not answer.get("finalized"):
+        return None
+    words = f"finalized at feature level {answer['level']}, from {answer['was']}"
+    role = commit.principal or FIRST_ROLE.name
+    return AuditEvent(Audited.UPGRADE, role=role, subject="the database", words=words)
 
 
 def _events(commit: Commit, catalog: Catalog) -> Iterator[AuditEvent]:

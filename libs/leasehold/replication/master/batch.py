@@ -500,8 +500,8 @@ class Batch:
         wanted = max(level, request.feature_level)
         answer = {"level": wanted, "was": level, "finalized": wanted > level}
         partition = reply_partition(message, request)
-        commit_us = draft.next_commit_us()
-        commit = Commit(request.id, 1, commit_us, {}, (), 0, partition, answer=answer)
+        at_us, who = draft.next_commit_us(), request.principal
+        commit = Commit(request.id, 1, at_us, {}, (), 0, partition, answer=answer, principal=who)
         packed = self._codec.pack_commit(commit)
         if not draft.fits(packed):
             raise Full

@@ -44,7 +44,11 @@ from leasehold.replication.log.clock import LogClock, Reading
 from leasehold.replication.log.truncation import COPY_ROLE
 from leasehold.replication.master.answers import Answers, answers_of
 from leasehold.replication.master.attempts import Attempts, Spared
-from leasehold.replication.master.audit_events import events_of_commit, events_of_refusals
+from leasehold.replication.master.audit_events import (
+    event_of_finalization,
+    events_of_commit,
+    events_of_refusals,
+)
 from leasehold.replication.master.backfill_pacing import BackfillPace
 from leasehold.replication.master.backfill_queue import BackfillQueue
 from leasehold.replication.master.batch import Batch
@@ -485,6 +489,9 @@ class Master:
                 notices += notices_of_versions(commit, lsn, catalog)
                 self._release.add_ended_jobs(offset, notices_of_ended_jobs(commit, lsn, catalog))
                 self._count_jobs(commit)
+        if record.feature_level and draft.commits:  # the record's last commit has raised it
+            finalized = event_of_finalization(draft.commits[-1])
+            audited += [finalized] if finalized is not None else []
         if draft.refusals:
             audited += events_of_refusals(draft.refusals)
         settings = self._settings

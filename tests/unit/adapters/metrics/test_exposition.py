@@ -109,7 +109,14 @@ def test_parts_that_count_the_same_are_added_up(measures: Measures) -> None:
 
 @pytest.mark.parametrize(
     ("path", "host", "status"),
-    [("/", "", 404), ("/metrics", "evil.example", 403), ("/metrics", "m1.example", 200)],
+    [
+        ("/", "", 404),
+        ("/metrics", "evil.example", 403),
+        ("/readyz", "evil.example", 403),
+        ("/metrics", "m1.example", 200),
+        ("/livez", "10.1.2.3:9461", 200),  # an orchestrator asks by the address
+        ("/readyz", "10.1.2.3:9461", 503),  # it is starting
+    ],
 )
 def test_who_is_answered(server: MetricsServer, path: str, host: str, status: int) -> None:
     try:
