@@ -72,7 +72,7 @@ class ComposeProject:
         self.services: dict[str, Service] = loaded["services"]
         self._secrets: dict[str, Any] = loaded.get("secrets", {})
         self.network = network
-        self._folder = folder
+        self.folder = folder
         self._environ = dict(environ)
         self.running: dict[str, Container] = {}
 
@@ -149,7 +149,7 @@ class ComposeProject:
         if before is not None:
             before.kill()
         described = self._described(name, service)
-        container = Container(self.network, described, self._folder / f"{name}.log")
+        container = Container(self.network, described, self.folder / f"{name}.log")
         self.running[name] = container
         container.start()
         return container
@@ -210,14 +210,16 @@ class ComposeProject:
         )
 
     def _broker(self, name: str, service: Service, uid: int) -> list[str]:
-        settings = broker_settings(self.environment(service))
-        home = self._folder / f"{name}.home"
+        environment = self.environment(service)
+        settings = broker_settings(environment)
+        home = self.folder / f"{name}.home"
         archive = ClassArchives().java_options(KAFKA)
         settings["log.dirs"] = str(home / "data")
         broker = Broker(
             *(home, KAFKA_JARS, 0, 0, HEAP_MB, settings),
             java_options=archive,
             format_options=archive,
+            cluster_id=environment.get("CLUSTER_ID", ""),
         )
         broker.prepare(server_environment(os.environ))
         for path in (home, *home.rglob("*")):
@@ -230,7 +232,7 @@ class ComposeProject:
         for volume in service.get("volumes", ()):
             source, _, target = volume.rpartition(":")
             source = interpolated(source, self._environ)
-            at = Path(source) if "/" in source else self._folder / "volumes" / source
+            at = Path(source) if "/" in source else self.folder / "volumes" / source
             if not at.is_dir():
                 at.mkdir(parents=True)
                 # Docker gives a new volume what the image has there.
@@ -239,7 +241,7 @@ class ComposeProject:
                     os.chown(at, image.uid, image.gid)
             writable[target] = at
         for path in service.get("tmpfs", ()):
-            at = self._folder / "tmpfs" / f"{id(service)}{path.replace('/', '.')}"
+            at = self.folder / "tmpfs" / f"{id(service)}{path.replace('/', '.')}"
             at.mkdir(parents=True, exist_ok=True)
             at.chmod(0o1777)
             writable[path] = at
@@ -251,7 +253,7 @@ class ComposeProject:
     def _secret(self, name: str, secret: Mapping[str, str]) -> Path:
         if "file" in secret:
             return Path(interpolated(secret["file"], self._environ))
-        at = self._folder / "secrets" / name
+        at = self.folder / "secrets" / name
         at.parent.mkdir(exist_ok=True)
         at.write_text(self._environ[secret["environment"]])
         at.chmod(0o444)

@@ -267,7 +267,6 @@ def settings_known() -> set[str]:
         for variable in describe(settings)
     }
     known |= {"LEASEHOLD_SQL_USERS_FILE"}
-    known |= {"LEASEHOLD_REDIS_SENTINEL_USERNAME", "LEASEHOLD_REDIS_SENTINEL_PASSWORD"}
     known |= {item.metadata["env"] for item in IntakeSettings.__dataclass_fields__.values()}
     return known | {f"{variable}_FILE" for variable in known}
 

@@ -64,6 +64,12 @@ def test_one_whose_loop_hangs_does_not_live_and_is_not_ready(health: Health, clo
     assert (health.why_not_alive(), health.why_not_ready()) == ("", "")
 
 
+def test_one_that_hangs_in_its_first_turn_is_seen(health: Health, clock: Clock) -> None:
+    health.watch(60)
+    clock.pass_s(61)
+    assert health.why_not_alive() == "its loop has not turned for 61 s"
+
+
 def test_a_loop_that_has_not_begun_is_not_missed(health: Health, clock: Clock) -> None:
     """A node waits for Kafka before its first turn: a new process would do the same."""
     turned_ns = 0
