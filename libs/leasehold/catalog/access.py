@@ -1,5 +1,5 @@
 """Access: the roles of a database, who owns each object, and who may do what with it; and the
-views, by which a role gives others a part of what it may read itself, and the enum types.
+views, by which a role gives others a part of what it may read itself, the enum types and schemas.
 
 Part of the catalog, and like all of it changed by catalog writes of the log alone. What nobody has
 said anything about has PostgreSQL's defaults: the first role owns it, and may do all with it.
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from leasehold.catalog.namespaces import NAMESPACES_FROM, Namespace
 from leasehold.catalog.newer_release import as_written
 from leasehold.catalog.privileges import (
     ALL,
@@ -40,6 +41,7 @@ from leasehold.model.records.log import (
     CommentWrite,
     EnumWrite,
     MembershipWrite,
+    NamespaceWrite,
     RoleOrAccessWrite,
     RoleWrite,
     ViewWrite,
@@ -85,8 +87,8 @@ def kind_of(object_id: int, element_id: int = 0) -> ObjectKind:
 class Access:
     """Roles, owners and lists of a database. Unchangeable; `with_…` give another one.
 
-    `objects`: what is recorded, by object and element id; `views`, `enums`: by id; `comments`: as
-    in CommentWrite. `next_role_id`: above those of all roles that there ever were.
+    `objects`: what is recorded, by object and element id; `views`, `enums`, `namespaces`: by id;
+    `comments`: as in CommentWrite. `next_role_id`: above those of all roles that there ever were.
     """
 
     def __init__(
@@ -97,7 +99,10 @@ class Access:
         views: Mapping[int, View] | None = None,
         comments: Mapping[tuple[int, int], str] | None = None,
         enums: Mapping[int, Enumeration] | None = None,
+        namespaces: Mapping[int, Namespace] | None = None,
     ) -> None:
+        self.namespaces: Mapping[int, Namespace] = {} if namespaces is None else namespaces
+        self.namespaces_by_name = {each.name: each for each in self.namespaces.values()}
         self.enums: Mapping[int, Enumeration] = {} if enums is None else enums
         self.enums_by_name = {enum.name: enum for enum in self.enums.values()}
         self.comments: Mapping[tuple[int, int], str] = {} if comments is None else comments
@@ -223,6 +228,7 @@ class Access:
         views: Mapping[int, View] | None = None,
         comments: Mapping[tuple[int, int], str] | None = None,
         enums: Mapping[int, Enumeration] | None = None,
+        namespaces: Mapping[int, Namespace] | None = None,
     ) -> Access:
         """Return this with what is given in the place of its own."""
         return Access(
@@ -232,6 +238,7 @@ class Access:
             self.views if views is None else views,
             self.comments if comments is None else comments,
             self.enums if enums is None else enums,
+            self.namespaces if namespaces is None else namespaces,
         )
 
     def with_roles(self, roles: Roles) -> Access:
@@ -304,6 +311,18 @@ class Access:
         enums = {number: enum for number, enum in self.enums.items() if number != type_id}
         return self._with(enums=enums).without_object(type_id)
 
+    def with_namespace(self, namespace: Namespace) -> Access:
+        """Return this with a schema, at first or anew."""
+        return self._with(namespaces={**self.namespaces, namespace.namespace_id: namespace})
+
+    def without_namespace(self, namespace_id: int) -> Access:
+        """Return this without a schema, and all that is recorded of it."""
+        kept = {number: one for number, one in self.namespaces.items() if number != namespace_id}
+        return self._with(namespaces=kept).without_object(namespace_id)
+
+    def next_namespace_id(self) -> int:
+        return max(self.namespaces, default=NAMESPACES_FROM) + 1
+
     def with_comment(self, object_id: int, element_id: int, text: str | None) -> Access:
         """Return this with another comment on an object, or none."""
         comments = {**self.comments, (object_id, element_id): text}
@@ -326,6 +345,7 @@ class Access:
         views: dict[int, View] = {}
         comments: dict[tuple[int, int], str] = {}
         enums: dict[int, Enumeration] = {}
+        namespaces: dict[int, Namespace] = {}
         for write in writes:
             if isinstance(write, RoleWrite):
                 roles[write.role_id] = _role(write)
@@ -337,6 +357,8 @@ class Access:
                 views[write.view_id] = _view(write)
             elif isinstance(write, EnumWrite):
                 enums[write.type_id] = _enum(write)
+            elif isinstance(write, NamespaceWrite):
+                namespaces[write.namespace_id] = _namespace(write)
             elif isinstance(write, CommentWrite):
                 assert write.text is not None, "only what is said is stored"
                 comments[write.object_id, write.element_id] = write.text
@@ -345,7 +367,7 @@ class Access:
             else:
                 memberships[write.role_id, write.member_id] = _membership(write)
         known = Roles(roles.values(), memberships.values())
-        return cls(known, objects, next_role_id, views, comments, enums)
+        return cls(known, objects, next_role_id, views, comments, enums, namespaces)
 
     def applied(self, write: RoleOrAccessWrite) -> Access:
         """Return this after a catalog write. Raises LogStopped for what a newer release wrote."""
@@ -368,6 +390,10 @@ class Access:
                 return self.without_enum(type_id)
             case EnumWrite():
                 return self.with_enum(_enum(write))
+            case NamespaceWrite(namespace_id, None):
+                return self.without_namespace(namespace_id)
+            case NamespaceWrite():
+                return self.with_namespace(_namespace(write))
             case CommentWrite():
                 return self.with_comment(*write)
 
@@ -375,12 +401,19 @@ class Access:
         """Return the catalog writes that make this of `before`."""
         gone_views = before.views.keys() - self.views.keys()
         gone_enums = before.enums.keys() - self.enums.keys()
-        gone = gone_views | gone_enums
+        gone_namespaces = before.namespaces.keys() - self.namespaces.keys()
+        gone = gone_views | gone_enums | gone_namespaces
         return (
             *_role_writes(before.roles.by_id, self.roles.by_id),
             *_membership_writes(before, self),
             *(ViewWrite(view_id, None) for view_id in sorted(gone_views)),
             *(EnumWrite(type_id, None) for type_id in sorted(gone_enums)),
+            *(NamespaceWrite(each, None) for each in sorted(gone_namespaces)),
+            *(
+                NamespaceWrite(namespace_id, each.to_wire())
+                for namespace_id, each in sorted(self.namespaces.items())
+                if before.namespaces.get(namespace_id) != each
+            ),
             *(
                 EnumWrite(type_id, enum.to_wire())
                 for type_id, enum in sorted(self.enums.items())
@@ -426,6 +459,10 @@ def _view(write: ViewWrite) -> View:
 
 def _enum(write: EnumWrite) -> Enumeration:
     return as_written(write.body, Enumeration.from_wire, "enum type")
+
+
+def _namespace(write: NamespaceWrite) -> Namespace:
+    return as_written(write.body, partial(Namespace.from_wire, write.namespace_id), "schema")
 
 
 def _object(write: AccessWrite) -> ObjectAccess:

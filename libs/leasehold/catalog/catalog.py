@@ -37,6 +37,7 @@ from leasehold.model.records.log import (
     LedgerRun,
     MembershipWrite,
     MinVersion,
+    NamespaceWrite,
     RoleOrAccessWrite,
     RoleWrite,
     TableForgotten,
@@ -177,6 +178,7 @@ class Catalog:
                 | ViewWrite()
                 | CommentWrite()
                 | EnumWrite()
+                | NamespaceWrite()
             ):
                 self.access = self.access.applied(write)
             case TableTruncated():

@@ -54,6 +54,12 @@ def columns_of(table: Descriptor) -> list[Column]:
     return list(table.by_name.values())
 
 
+def quoted_relation(table: Descriptor) -> str:
+    """Return how a text names a relation, as it is shown, behind its schema unless that is
+    public."""
+    return f"{quoted(table.schema)}.{quoted(table.name)}" if table.schema else quoted(table.name)
+
+
 def quoted(name: str) -> str:
     if _PLAIN.fullmatch(name) and name not in _RESERVED:
         return name
@@ -151,7 +157,7 @@ def index_text(table: Descriptor, index: Index | None, name: str, *, pretty: boo
     orders = () if index is None else index.orders
     parts = zip_longest(index_keys(table, index), orders, fillvalue="")
     keys = ", ".join(f"{key} {order}".rstrip() for key, order in parts)
-    schema = "" if pretty else "public."
+    schema = f"{quoted(table.schema)}." if table.schema else "" if pretty else "public."
     text = (
         f"CREATE {unique}INDEX {quoted(name)} ON {schema}{quoted(table.name)} USING btree ({keys})"
     )
@@ -252,7 +258,7 @@ def foreign_key_text(table: Descriptor, key: ForeignKey, parent: Descriptor) -> 
     )
     if key.delete_sets:
         said += f" ({', '.join(_names(table, key.delete_sets))})"
-    return f"FOREIGN KEY ({columns}) REFERENCES {quoted(parent.name)}({referred}){said}"
+    return f"FOREIGN KEY ({columns}) REFERENCES {quoted_relation(parent)}({referred}){said}"
 
 
 def _names(table: Descriptor, element_ids: Iterable[int]) -> list[str]:

@@ -74,6 +74,7 @@ class Descriptor:
     columns that no store has, by element id.
     `key_name`: of the primary key where it is not the one that follows from the table's name, as
     after a rename of either.
+    `schema`: the one that it lies in, with which its name begins (`namespaces.py`), "" = public.
     """
 
     table_id: int
@@ -95,6 +96,7 @@ class Descriptor:
     replaces: int = 0
     sequence: Sequence | None = None
     key_name: str = ""
+    schema: str = ""
     since_lsn: int = field(default=0, compare=False)
     ahead: Mapping[int, Any] = field(default_factory=dict, compare=False)
 
@@ -395,6 +397,7 @@ DESCRIPTOR_FORM: Final = WireForm(
     sparse("former"),
     sparse("replaces"),
     sparse("key_name"),
+    sparse("schema"),
     sparse("sequence", "", sequence_to_wire, sequence_from_wire),
     sparse("since_lsn"),
 )

@@ -444,7 +444,9 @@ class FeedShell(Closing):
     def _find(self, name: str) -> Descriptor:
         schema, _, table = name.partition(".")
         tables = self._read_tables()
-        found = [each for each in tables if schema == PUBLIC and table in each.names]
+        wanted = table if schema == PUBLIC else name
+        within = "" if schema == PUBLIC else schema
+        found = [each for each in tables if wanted in each.names and each.schema == within]
         if not found:
             raise UnknownTable(f"table {name!r} does not exist")
         (one,) = found[:1]

@@ -117,6 +117,9 @@ class UnknownRole(Refused, sqlstate="42704"):
 class UnknownSchema(Refused, sqlstate="3F000"): ...
 
 
+class DuplicateSchema(Refused, sqlstate="42P06"): ...
+
+
 class UnknownTable(Refused, sqlstate="42P01"): ...
 
 
@@ -442,7 +445,7 @@ class DuplicateRole(Refused, sqlstate="42710"): ...
 
 
 class ReservedName(Refused, sqlstate="42939"):
-    """A name of a role that only the database itself gives."""
+    """A name of a role or a schema that only the database itself gives."""
 
 
 class RoleInUse(Refused, sqlstate="55006"):

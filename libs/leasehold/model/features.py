@@ -37,6 +37,7 @@ class Feature(IntEnum):
     NOTIFICATIONS = 13
     INFINITE_TIMES = 14
     NUMERIC_REFERENCES = 15
+    NAMESPACES = 16
 
     @property
     def title(self) -> str:
@@ -73,6 +74,7 @@ _WRITTEN: Final = {
     Feature.NOTIFICATIONS: "what a transaction tells those who listen (NOTIFY)",
     Feature.INFINITE_TIMES: "infinity and -infinity as dates and timestamps",
     Feature.NUMERIC_REFERENCES: "foreign keys over numeric columns",
+    Feature.NAMESPACES: "schemas beside public, and tables in them",
 }
 """What a master writes, or has others write, once a feature may be used."""
 

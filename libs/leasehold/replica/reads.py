@@ -10,6 +10,7 @@ from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
+from leasehold.catalog.namespaces import qualified
 from leasehold.catalog.schema_names import HIDDEN
 from leasehold.catalog.states import READABLE
 from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
@@ -329,9 +330,14 @@ def public_index(tables: Sequence[Descriptor], name: str) -> tuple[Descriptor, I
     table, _, index = name.rpartition(".")
     for descriptor in tables:
         names = descriptor.names
-        if not names or (table and table not in names):
+        if not names:
             continue  # one that is on its way out, or to take another's place, is nobody's to read
-        found = descriptor.index(index)
+        if not table or table in names:
+            found = descriptor.index(qualified(descriptor.schema, index) if table else index)
+        elif table == descriptor.schema:
+            found = descriptor.index(name)
+        else:
+            continue
         if found is not None and found.state in READABLE:
             return descriptor, found
     raise UnknownColumn(f"index {name!r} does not exist", index=name)

@@ -156,7 +156,8 @@ def _search_path(name: str, text: str) -> str:
     parts = [part.strip().strip('"').lower() for part in text.split(",")]
     if not set(parts) <= {"public", "$user", "pg_catalog", ""}:
         raise FeatureNotSupported(
-            f"search_path {text!r:.60} is not supported: every table is in the schema public"
+            f"search_path {text!r:.60} is not supported: a table of another schema than public is"
+            " named behind it"
         )
     return text
 

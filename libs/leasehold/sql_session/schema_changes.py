@@ -50,6 +50,7 @@ from leasehold.sql.syntax.statements import (
     EnumStatement,
     Explain,
     MakeBuiltIn,
+    NamespaceStatement,
     OwnSequence,
     RenameIndex,
     RenameSequence,
@@ -97,7 +98,8 @@ def tag_of(statement: SchemaStatement) -> str:
     if statement.explains:
         return "EXPLAIN"
     change = statement.change
-    if isinstance(change, RoleStatement | DropAbsent | ViewStatement | EnumStatement):
+    known = RoleStatement | DropAbsent | ViewStatement | EnumStatement | NamespaceStatement
+    if isinstance(change, known):
         return change.tag
     if isinstance(change, MakeBuiltIn):
         return f"CREATE {change.kind.upper()}"

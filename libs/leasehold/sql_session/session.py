@@ -71,6 +71,7 @@ from leasehold.sql_session.schema_statements import SchemaStatements
 from leasehold.sql_session.session_role import AUTHORIZATION
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import AS_OF, MODES, MS
+from leasehold.sql_session.shown_errors import show_names
 from leasehold.sql_session.statement_batch import SeveralStatements, is_several
 from leasehold.sql_session.statement_runner import StatementRunner
 from leasehold.sql_session.table_as import TablesAs
@@ -281,6 +282,7 @@ class SqlSession:
             waits = self._transactions.end_batch()
         except LeaseholdError as error:
             self._state.trace.failed(error.sqlstate)
+            show_names(error, self._state.node.access)
             raise
         if waits is None:
             self._state.has_several = False

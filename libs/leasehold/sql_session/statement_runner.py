@@ -21,6 +21,7 @@ from leasehold.sql.syntax.session_statements import SessionStatement
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import MS
 from leasehold.sql_session.short_statements import ShortStatements
+from leasehold.sql_session.shown_errors import show_names
 from leasehold.sql_session.transaction import ReplayableTransaction
 from leasehold.sql_session.transaction_runner import TransactionRunner
 
@@ -73,6 +74,7 @@ class StatementRunner:
             return work()
         except LeaseholdError as error:
             self.state.trace.failed(error.sqlstate)
+            show_names(error, self.state.node.access)
             if asked is not None:
                 self.transactions.log_failure(asked, error)
             if isinstance(error, QueryCanceled):

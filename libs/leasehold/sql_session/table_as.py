@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leasehold.catalog.definitions import quoted
+from leasehold.catalog.namespaces import bare
 from leasehold.catalog.schema_names import PG_TEMP, PUBLIC
 from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid
 from leasehold.pgwire.session import Notice, Portal
@@ -76,8 +77,7 @@ class TablesAs:
         transaction.log.add(Step(Asked(made, (), (), changes=True)))
         if not said.with_rows:
             return Answer(TAG)
-        schema = PG_TEMP if said.temporary else PUBLIC
-        asked = Asked(f"INSERT INTO {schema}.{quoted(said.name)} {said.query}", (), ())
+        asked = Asked(f"INSERT INTO {_named(said)} {said.query}", (), ())
         step, _ = self._rows.write(transaction, asked)
         return Answer(f"SELECT {step.rowcount}")
 
@@ -92,6 +92,12 @@ def _table_text(said: CreateTableAs, plan: Plan) -> str:
         f"{quoted(name)} {column.kind}" for name, column in zip(names, columns, strict=True)
     )
     exists = "IF NOT EXISTS " if said.if_not_exists else ""
-    temporary = "TEMPORARY " if said.temporary else ""
     on_commit = f" ON COMMIT {said.on_commit}" if said.on_commit else ""
-    return f"CREATE {temporary}TABLE {exists}{quoted(said.name)} ({listed}){on_commit}"
+    temporary = "TEMPORARY " if said.temporary else ""
+    return f"CREATE {temporary}TABLE {exists}{_named(said)} ({listed}){on_commit}"
+
+
+def _named(said: CreateTableAs) -> str:
+    """Return the table's name as a text says it."""
+    schema = PG_TEMP if said.temporary else said.schema or PUBLIC
+    return f"{quoted(schema)}.{quoted(bare(said.schema, said.name))}"

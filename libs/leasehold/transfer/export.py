@@ -29,6 +29,10 @@ GROUP_BYTES: Final = 32_000_000
 INSERT_ROWS: Final = 500
 INSERT_BYTES: Final = 200_000
 """Of one INSERT: a text of SQL is at most five times as long."""
+_ELSEWHERE: Final = """
+SELECT DISTINCT 'schema ' || schemaname FROM pg_tables
+WHERE schemaname NOT IN ('public', 'leasehold', 'pg_catalog', 'information_schema') ORDER BY 1
+"""
 DIGITS_MAX: Final = 38
 """Of a decimal in Parquet; a numeric of more, or without a precision, is text there."""
 
@@ -60,6 +64,17 @@ def find_tables(names: Sequence[str], schema: SourceSchema, *, loadable: bool) -
             query += f" ORDER BY {quote_names(table.key)}"
         found.append(Exported(name, query, [(column.name, column.type) for column in kept]))
     return found
+
+
+def check_all_in_public(ask: Callable[[str], Sequence[Sequence[Any]]]) -> None:
+    """Check that all tables of a node lie in public, whose tables are written where none are named.
+    Raises ConfigurationError."""
+    elsewhere = [str(name) for (name,) in ask(_ELSEWHERE)]
+    if elsewhere:
+        raise ConfigurationError(
+            f"tables of schema public are exported, and {', '.join(elsewhere)} has others: name the"
+            " tables of public that are to be written, and take --query for each of the others"
+        )
 
 
 def sequence_statements(

@@ -35,6 +35,7 @@ NUMBERS: Final = {
     13: "notifications",
     14: "infinite times",
     15: "numeric references",
+    16: "namespaces",
 }
 """What each number stands for, for ever: processes of all releases say it to each other."""
 GIVEN: Final[frozenset[int]] = frozenset()

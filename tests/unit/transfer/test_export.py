@@ -163,3 +163,19 @@ def test_a_name_of_a_table_can_not_lead_out_of_the_folder() -> None:
         "../a"
     )
     assert "/" not in exporting.file_name("../a")
+
+
+def test_what_lies_beside_public_is_not_left_out_unsaid(node: Node, tmp_path: Path) -> None:
+    dsn = f"host=127.0.0.1 port={node.port} dbname={node.database}"
+    with psycopg.connect(dsn, autocommit=True) as asker:
+        asker.execute("create schema app; create table app.t (id int primary key)")
+        asker.execute("insert into app.t values (7)")
+        try:
+            with pytest.raises(ConfigurationError, match="and schema app has others"):
+                node.run("--to", str(tmp_path))
+            assert node.run("places", "--to", str(tmp_path)) == ExitCode.OK
+            query = ("--query", "select id from app.t", "--name", "app.t")
+            assert node.run(*query, "--to", str(tmp_path)) == ExitCode.OK
+            assert (tmp_path / "app%2et.csv").read_text() == "id\n7\n"
+        finally:
+            asker.execute("drop table app.t; drop schema app")

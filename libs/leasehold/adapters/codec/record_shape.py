@@ -50,6 +50,7 @@ from leasehold.model.records.log import (
     LogPosition,
     MembershipWrite,
     MinVersion,
+    NamespaceWrite,
     RoleWrite,
     TableForgotten,
     TableTruncated,
@@ -103,6 +104,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     72: ViewWrite,
     73: CommentWrite,
     74: EnumWrite,
+    75: NamespaceWrite,
 }
 """The one registry of tags. A tag is never given to another class, not even after a removal."""
 

@@ -17,14 +17,16 @@ from leasehold.model.records.log import (
     CommentWrite,
     EnumWrite,
     MembershipWrite,
+    NamespaceWrite,
     RoleOrAccessWrite,
     RoleWrite,
     ViewWrite,
 )
 
 NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT, VIEW, COMMENT, ENUM = 0, 1, 2, 3, 4, 5, 6
-"""The kinds of rows. A role, a view or an enum type stands at (its id, 0), a membership at (role,
-member), an object or column at its ids."""
+NAMESPACE: Final = 7
+"""The kinds of rows. A role, a view, an enum type or a schema stands at (its id, 0), a membership
+at (role, member), an object or column at its ids."""
 CHECKSUM_BYTES: Final = 16
 _NOTHING: Final = NOTHING_RECORDED.to_wire()
 _THERE: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'access'"
@@ -58,6 +60,8 @@ def read_access(connection: apsw.Connection) -> tuple[list[RoleOrAccessWrite], i
                 found.append(CommentWrite(first, second, body))
             case 6:
                 found.append(EnumWrite(first, body))
+            case 7:
+                found.append(NamespaceWrite(first, body))
             case _:
                 found.append(AccessWrite(first, second, body))
     return found, next_role_id
@@ -112,6 +116,11 @@ class StoredAccess:
                 self._forget(type_id)
             case EnumWrite(type_id, body):
                 self._put(ENUM, type_id, 0, body)
+            case NamespaceWrite(namespace_id, None):
+                self._execute(_DELETE, (NAMESPACE, namespace_id, 0))
+                self._forget(namespace_id)
+            case NamespaceWrite(namespace_id, body):
+                self._put(NAMESPACE, namespace_id, 0, body)
             case CommentWrite(object_id, element_id, None):
                 self._execute(_DELETE, (COMMENT, object_id, element_id))
             case CommentWrite(object_id, element_id, text):

@@ -21,6 +21,7 @@ from leasehold.transfer.export import (
     CopyOut,
     Count,
     Exported,
+    check_all_in_public,
     find_tables,
     schema_statements,
     sequence_statements,
@@ -85,6 +86,8 @@ def export(args: argparse.Namespace, node: TargetReader, output: Output) -> int:
     if args.query is not None:
         wanted = [Exported(args.name, args.query, node.columns(args.query))]
     else:
+        if not args.table:
+            check_all_in_public(node.typed_rows)
         wanted = find_tables(args.table, schema, loadable=args.format == "sql")
     try:
         args.to.mkdir(parents=True, exist_ok=True)

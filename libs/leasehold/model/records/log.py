@@ -196,6 +196,14 @@ class EnumWrite(NamedTuple):
     body: Any
 
 
+class NamespaceWrite(NamedTuple):
+    """A schema as it is from here on. `body` is `Namespace.to_wire()`; None: it is gone, with its
+    owner."""
+
+    namespace_id: int
+    body: Any
+
+
 class CommentWrite(NamedTuple):
     """What COMMENT ON says of an object (`element_id` 0), of a column by its place, of an index, or
     (below zero) of a constraint. `text` None: nothing any more."""
@@ -222,7 +230,13 @@ class FindingsDecided(NamedTuple):
 
 
 RoleOrAccessWrite: TypeAlias = (
-    RoleWrite | MembershipWrite | AccessWrite | ViewWrite | CommentWrite | EnumWrite
+    RoleWrite
+    | MembershipWrite
+    | AccessWrite
+    | ViewWrite
+    | CommentWrite
+    | EnumWrite
+    | NamespaceWrite
 )
 CatalogWrite: TypeAlias = (
     DescriptorWrite
@@ -240,6 +254,7 @@ CatalogWrite: TypeAlias = (
     | ViewWrite
     | CommentWrite
     | EnumWrite
+    | NamespaceWrite
 )
 
 

@@ -25,6 +25,7 @@ from leasehold.model.records.log import (
     LogPosition,
     MembershipWrite,
     MinVersion,
+    NamespaceWrite,
     RoleWrite,
     TableForgotten,
     TableTruncated,
@@ -123,6 +124,7 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             | ViewWrite()
             | CommentWrite()
             | EnumWrite()
+            | NamespaceWrite()
         ):
             store.put_access(write, catalog.access.next_role_id)
 

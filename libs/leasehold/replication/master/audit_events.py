@@ -23,6 +23,7 @@ from leasehold.model.records.log import (
     EnumWrite,
     JobWrite,
     MembershipWrite,
+    NamespaceWrite,
     Refusal,
     RoleWrite,
     TableTruncated,
@@ -102,6 +103,11 @@ def _event(write: CatalogWrite, catalog: Catalog) -> AuditEvent | None:
             words = "dropped" if body is None else "altered" if type_id in enums else "made"
             subject = said if body is None else str(body["name"])
             return AuditEvent(Audited.SCHEMA, subject=f"type {subject}", words=words)
+        case NamespaceWrite(namespace_id, body):
+            namespaces = catalog.access.namespaces
+            words = "dropped" if body is None else "made"
+            subject = namespaces[namespace_id].name if body is None else str(body["name"])
+            return AuditEvent(Audited.SCHEMA, subject=f"schema {subject}", words=words)
         case _:
             return None
 

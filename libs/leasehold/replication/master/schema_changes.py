@@ -31,6 +31,7 @@ from leasehold.model.records.log import (
     FindingsDecided,
     JobWrite,
     KeySpan,
+    NamespaceWrite,
 )
 from leasehold.model.records.requests import ChangeRequest, Operation
 from leasehold.replication.effects import CallLedger, Effect
@@ -59,7 +60,12 @@ from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import find_demanded_columns, find_made_sequences
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
-from leasehold.sql.syntax.statements import CreateEnum, CreateSequence, CreateView, Explain
+from leasehold.sql.syntax.statements import (
+    CreateEnum,
+    CreateSequence,
+    CreateView,
+    Explain,
+)
 
 SEED_BYTES: Final = 16
 
@@ -164,6 +170,8 @@ class SchemaChanges:
             _refuse_newer_types(writes)
         if not self.features.is_written(Feature.EQUAL_NULLS, now.mono_ns):
             _refuse_equal_nulls(writes)
+        if any(isinstance(write, NamespaceWrite) for write in writes):
+            self.features.check_written(Feature.NAMESPACES, now.mono_ns)
         left = (*script.made.values(), *script.altered.values())
         if any(map(has_numeric_reference, left)):
             self.features.check_written(Feature.NUMERIC_REFERENCES, now.mono_ns)

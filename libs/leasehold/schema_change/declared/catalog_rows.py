@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.model.errors import LeaseholdError, MalformedRequest
+from leasehold.model.errors import FeatureNotSupported, LeaseholdError, MalformedRequest
 from leasehold.schema_change.declared.in_memory import load_catalog
 from leasehold.schema_change.job.estimate import Pace, WorkPace
 
@@ -30,6 +30,15 @@ class LivingSchema(NamedTuple):
     pace: Pace
 
 
+def _in_public(body: Any) -> Any:
+    if "schema" in body:
+        raise FeatureNotSupported(
+            f"what is declared is the schema public, and this database has others, with"
+            f" {body['name']} in them: change it by statements"
+        )
+    return body
+
+
 def read_living_schema(
     rows: Iterable[Mapping[str, Any]], unpack: Callable[[bytes], Any]
 ) -> LivingSchema:
@@ -48,7 +57,7 @@ def read_living_schema(
             lsn = row["lsn"]
             match row["kind"]:
                 case "table" | "sequence":
-                    tables[row["object_id"]] = unpack(row["body"])
+                    tables[row["object_id"]] = _in_public(unpack(row["body"]))
                     counts[row["object_id"]] = row["rows_about"]
                 case "view":
                     views[row["object_id"]] = unpack(row["body"])

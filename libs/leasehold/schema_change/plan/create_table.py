@@ -56,7 +56,7 @@ def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePl
             if drawn.made is None:
                 free_table(catalog, catalog.newest(drawn.numbering.sequence))
             else:
-                sequences.append(drawn.made)
+                sequences.append(replace(drawn.made, schema=statement.schema))
             column = with_drawn_default(column, drawn)
         columns.append(column)
     primary_key = tuple(ids[column] for column in statement.primary_key)
@@ -70,6 +70,7 @@ def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePl
         columns=tuple(columns),
         primary_key=primary_key,
         next_element_id=len(columns) + 1,
+        schema=statement.schema,
     )
     if not table.hidden_key:
         made = {sequence.name for sequence in sequences}

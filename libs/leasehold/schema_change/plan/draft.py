@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
@@ -122,9 +123,11 @@ class TableDraft:
         if drawn.made is None:
             self.needs.add(drawn.numbering.sequence)
         else:
-            self.sequences.append(drawn.made)
-            self.taken.add(drawn.made.name)
-            self.paths.append(table_paths.add_sequence(drawn.made))
+            made = replace(drawn.made, schema=self.table.schema)
+            drawn = drawn._replace(made=made)
+            self.sequences.append(made)
+            self.taken.add(made.name)
+            self.paths.append(table_paths.add_sequence(made))
         return drawn
 
     def parent(self, name: str) -> Descriptor:

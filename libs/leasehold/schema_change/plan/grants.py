@@ -33,6 +33,7 @@ from leasehold.model.errors import (
     SyntaxInvalid,
     UnknownColumn,
     UnknownObject,
+    UnknownSchema,
     UnknownTable,
 )
 from leasehold.schema_change.plan.roles import (
@@ -53,7 +54,6 @@ from leasehold.sql.syntax.roles.grant_statements import (
 from leasehold.sql.syntax.roles.role_statements import (
     RoleNamed,
 )
-from leasehold.values.enums import Enumeration
 
 _WORDS: Final = {
     **{p.name.lower(): p for p in Privilege if p.name is not None and p is not Privilege.NONE},
@@ -95,19 +95,26 @@ class AccessChanges:
             raise InvalidGrant("grantor must be current user", position=named.position)
 
     def _grant_schema(self, said: GrantPrivileges) -> None:
-        """USAGE on the only schema is everybody's, for ever; CREATE is the database's here."""
+        """USAGE on a schema is everybody's, for ever; CREATE is the database's for public, and the
+        owner's alone for another one."""
         for schema in said.objects:
-            if schema.name != PUBLIC_SCHEMA:
-                raise FeatureNotSupported(
-                    f"schema {schema.name!r} does not exist: a database has the schema public only"
-                )
+            self._find_schema(schema)
         words = {each.word for each in said.privileges}
         if said.is_grant and words == {"usage"}:
             return
         raise FeatureNotSupported(
-            "privileges of schema public can't be changed: USAGE is everybody's, and who may make"
-            " tables is said by CREATE ON DATABASE"
+            "privileges of a schema can't be changed: USAGE is everybody's, who may make tables in"
+            " public is said by CREATE ON DATABASE, and in another schema its owner may"
         )
+
+    def _find_schema(self, named: ObjectNamed) -> str:
+        """Return the name with which those in a schema begin, "" = public. Raises UnknownSchema."""
+        if named.name == PUBLIC_SCHEMA:
+            return ""
+        if named.name not in self.access.namespaces_by_name:
+            words = f'schema "{named.name}" does not exist'
+            raise UnknownSchema(words, position=named.position)
+        return named.name
 
     def _relations(self, said: GrantPrivileges) -> list[Descriptor]:
         """Return the tables or sequences that are named, or all of them. Raises UnknownTable."""
@@ -115,10 +122,10 @@ class AccessChanges:
             return []
         if said.all_in_schema:
             is_sequence = said.kind == "sequence"
-            tables = self._catalog.tables()
-            views = () if is_sequence else self._views()
-            found = [t for t in tables if t.names and (t.sequence is not None) is is_sequence]
-            return [*found, *views]
+            schemas = set(map(self._find_schema, said.objects))
+            tables = [t for t in self._catalog.tables() if t.names and t.schema in schemas]
+            views = () if is_sequence or "" not in schemas else self._views()
+            return [*(t for t in tables if (t.sequence is not None) is is_sequence), *views]
         if said.kind == "sequence":
             return [find_sequence(self._catalog, o.name, o.position) for o in said.objects]
         return [_resolve(self._catalog, each) for each in said.objects]
@@ -288,8 +295,8 @@ class AccessChanges:
                 )
             for table in self._owned_by(role.role_id):
                 self._give(table, new.role_id)
-            for enum in self._enums_of(role.role_id):
-                self.access = self.access.with_owner(enum.type_id, new.role_id)
+            for object_id in self._others_owned_by(role.role_id):
+                self.access = self.access.with_owner(object_id, new.role_id)
 
     def _check_may_reassign(self, role: Role) -> None:
         if not self.access.roles.has_privileges_of(self._actor, role.role_id):
@@ -299,9 +306,14 @@ class AccessChanges:
         relations = (*self._catalog.tables(), *self._views())
         return (t for t in relations if self.access.owner_of(t.table_id) == role_id)
 
-    def _enums_of(self, role_id: int) -> list[Enumeration]:
-        enums = self.access.enums.values()
-        return [enum for enum in enums if self.access.owner_of(enum.type_id) == role_id]
+    def _others_owned_by(self, role_id: int) -> dict[int, str]:
+        """Return the names of a role's enum types and schemas by id."""
+        access = self.access
+        named = {number: enum.name for number, enum in access.enums.items()}
+        named |= {number: each.name for number, each in access.namespaces.items()}
+        return {
+            number: name for number, name in named.items() if access.owner_of(number) == role_id
+        }
 
     def drop_owned(self, said: DropOwned) -> None:
         """DROP OWNED BY roles that own nothing: take all privileges that they have or gave."""
@@ -314,7 +326,7 @@ class AccessChanges:
                     " the database system"
                 )
             owned = [table.name for table in self._owned_by(role.role_id)]
-            owned += [enum.name for enum in self._enums_of(role.role_id)]
+            owned += self._others_owned_by(role.role_id).values()
             if owned:
                 raise FeatureNotSupported(
                     "DROP OWNED takes privileges away, and drops no tables: role"

@@ -10,7 +10,7 @@ from leasehold.catalog.access import Access
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.names import constraint_names
-from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC, SCHEMAS
+from leasehold.catalog.schema_names import PG_CATALOG, SCHEMAS
 from leasehold.catalog.view import is_view_id
 from leasehold.model.errors import (
     DependentObjects,
@@ -146,17 +146,14 @@ def _refuse_present(statement: DropAbsent, catalog: Catalog) -> None:
             f"cannot drop {kind} {name} because it is required by the database system",
             position=position,
         )
-    built_in = (kind is ObjectKind.SCHEMA and name in SCHEMAS) or (
-        kind is ObjectKind.EXTENSION and name in EXTENSIONS
-    )
-    if built_in:
+    if kind is ObjectKind.EXTENSION and name in EXTENSIONS:
         raise FeatureNotSupported(f"{kind} {name!r} is built in and stays", position=position)
 
 
 def _absent(kind: ObjectKind, statement: DropAbsent | Comment, catalog: Catalog) -> Refused:
     """Return the error for an object that is not there, in PostgreSQL's words."""
     (name, relation, schema), position = statement.named, statement.position
-    if schema and schema not in SCHEMAS:
+    if schema and schema not in SCHEMAS and schema not in catalog.access.namespaces_by_name:
         return UnknownSchema(f'schema "{schema}" does not exist', position=position)
     if relation and _relation(catalog, relation) is None:
         return UnknownTable(
@@ -223,7 +220,7 @@ def _comment(statement: Comment, catalog: Catalog) -> NothingToDo:
             raise WrongObject(f'"{name}" is not a view', table=name, position=statement.position)
         case ObjectKind.DATABASE | ObjectKind.ROLE:
             pass  # what it is called is no matter of this catalog's tables
-        case ObjectKind.SCHEMA if name in SCHEMAS:
+        case ObjectKind.SCHEMA if name in SCHEMAS or name in catalog.access.namespaces_by_name:
             pass
         case ObjectKind.EXTENSION if name in EXTENSIONS:
             pass
@@ -246,15 +243,7 @@ def _named_relation(name: str, catalog: Catalog, position: int) -> Descriptor:
 
 
 def _make(statement: MakeBuiltIn) -> NothingToDo:
-    kind, name = statement.kind, statement.name
-    if kind is ObjectKind.SCHEMA:
-        if name == PUBLIC and statement.if_not_exists:
-            return NothingToDo(f'schema "{name}" already exists, skipping')
-        raise FeatureNotSupported(
-            f"CREATE SCHEMA {name!r:.80} is not supported: a database has the schema public only;"
-            " begin the names of tables with it, or make another database",
-            position=statement.position,
-        )
+    name = statement.name
     there = EXTENSIONS.get(name)
     if there is None:
         known = ", ".join(f"{each} ({what})" for each, what in EXTENSIONS.items())

@@ -48,6 +48,7 @@ from leasehold.sql.syntax.statements import (
     DropTable,
     EnumStatement,
     MakeBuiltIn,
+    NamespaceStatement,
     RenameIndex,
     Truncate,
     ViewStatement,
@@ -118,6 +119,11 @@ def plan(
             raise FeatureNotSupported(
                 "EXPLAIN shows the steps of a schema change of one table: a type is changed at"
                 " once, and its columns with it"
+            )
+        case _ if isinstance(statement, NamespaceStatement):
+            raise FeatureNotSupported(
+                "EXPLAIN shows the steps of a schema change of one table: a schema is made and"
+                " dropped at once"
             )
         case _ if isinstance(statement, ViewStatement):
             raise FeatureNotSupported(

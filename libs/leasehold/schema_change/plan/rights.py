@@ -10,7 +10,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
-from leasehold.model.errors import DifferentOwners, Refused
+from leasehold.model.errors import DifferentOwners, InsufficientPrivilege, Refused
 from leasehold.schema_change.plan.indexes import find_indexed
 from leasehold.schema_change.plan.relation_kinds import as_named
 from leasehold.schema_change.plan.roles import DATABASE_NAME
@@ -49,11 +49,11 @@ def check_rights(change: Change, catalog: Catalog, actor: int) -> None:
         return
     match change:
         case CreateTable():
-            check_create(access, actor)
+            check_create(access, actor, change.schema)
             for key in change.foreign_keys:
                 _check_reference(catalog, actor, key, change.name)
         case CreateSequence():
-            check_create(access, actor)
+            check_create(access, actor, change.schema)
         case AlterTable():
             _check_relation(catalog, actor, change.table)
             _check_actions(change, catalog, actor)
@@ -73,8 +73,14 @@ def check_rights(change: Change, catalog: Catalog, actor: int) -> None:
                 _check_relation(catalog, actor, change.owner.table)
 
 
-def check_create(access: Access, actor: int) -> None:
-    """Check that `actor` may make tables and sequences. Raises InsufficientPrivilege."""
+def check_create(access: Access, actor: int, schema: str = "") -> None:
+    """Check that `actor` may make tables and sequences, in public, or in a schema of its own.
+    Raises InsufficientPrivilege."""
+    namespace = access.namespaces_by_name.get(schema)
+    if namespace is not None:
+        if not access.is_owner(actor, namespace.namespace_id):
+            raise InsufficientPrivilege(f"permission denied for schema {schema}")
+        return
     check_privilege(access, actor, "database", DATABASE, (), Privilege.CREATE, DATABASE_NAME)
 
 
@@ -107,7 +113,8 @@ def _check_relation(catalog: Catalog, actor: int, name: str) -> None:
 def _check_actions(change: AlterTable, catalog: Catalog, actor: int) -> None:
     for action in change.actions:
         if isinstance(action, RenameTable):
-            check_create(catalog.access, actor)
+            table = _find(catalog, change.table)
+            check_create(catalog.access, actor, "" if table is None else table.schema)
         for key in _foreign_keys(action):
             _check_reference(catalog, actor, key, change.table)
 

@@ -176,8 +176,15 @@ class RoleChanges:
         self.access = self.access.with_roles(self.access.roles.with_role(role))
 
     def _check_free(self, name: str, position: int) -> None:
-        """Raise ReservedName (42939), DuplicateRole (42710)."""
+        """Raise ReservedName (42939), DuplicateRole (42710), FeatureNotSupported."""
         self._check_not_reserved(name)
+        if name in self.access.namespaces_by_name:
+            raise FeatureNotSupported(
+                f"schema {name!r} would be that of the role of its name, which comes first where"
+                " that one names a table without its schema: search_path is not supported",
+                hint="Give it another name.",
+                position=position,
+            )
         if self.access.roles.find(name) is not None:
             raise DuplicateRole(f'role "{name}" already exists', position=position)
 
@@ -326,6 +333,8 @@ def describe_dependents(catalog: Catalog, access: Access, role_id: int) -> list[
         words = _object_words(tables, object_id, element_id)
         if object_id in access.enums:
             words = f"type {access.enums[object_id].name}"
+        elif object_id in access.namespaces:
+            words = f"schema {access.namespaces[object_id].name}"
         if not words:
             continue  # it is gone
         if not element_id and access.owner_of(object_id) == role_id:

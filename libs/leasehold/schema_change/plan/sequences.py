@@ -90,7 +90,7 @@ def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTable
     made = make_sequence_relation(
         define_sequence(statement.options), catalog.next_sequence_id(), name
     )
-    return CreateTablePlan(made)
+    return CreateTablePlan(replace(made, schema=statement.schema))
 
 
 def _restart_sequence(statement: RestartSequence, found: Descriptor) -> RestartPlan:

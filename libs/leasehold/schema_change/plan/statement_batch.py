@@ -66,6 +66,7 @@ from leasehold.schema_change.plan.joined_jobs import (
     join_plans,
     table_after,
 )
+from leasehold.schema_change.plan.namespaces import change_namespaces, check_namespace
 from leasehold.schema_change.plan.other_objects import comment_on
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.primary_key import give_key, read_key_change
@@ -91,6 +92,7 @@ from leasehold.sql.syntax.statements import (
     DropSequence,
     DropTable,
     EnumStatement,
+    NamespaceStatement,
     OwnSequence,
     ViewStatement,
 )
@@ -285,11 +287,14 @@ class StatementBatch:
                 f"temporary table {change.name!r} is for a SQL session, which keeps it to itself"
             )
         ahead = self._ahead()
+        check_namespace(change, ahead.access)
         refuse_enum_name(change, ahead.access)
         if isinstance(change, ViewStatement):
             return self._take_view(change, ahead)
         if isinstance(change, EnumStatement):
             return self._take_enum(change, ahead, (sql, request_id, context, rows_about))
+        if isinstance(change, NamespaceStatement):
+            return self._take_namespace(change, ahead)
         if isinstance(change, Comment) and self.comments:
             commented = comment_on(change, ahead)
             if commented is not None:
@@ -399,6 +404,13 @@ class StatementBatch:
         if notices:
             answer["notices"] = notices
         return answer
+
+    def _take_namespace(self, change: NamespaceStatement, ahead: CatalogAhead) -> Answer:
+        made = change_namespaces(change, ahead, self.actor)
+        if made.access is ahead.access:
+            return {"notice": made.notices[0]}
+        self.catalog.access = made.access
+        return {"access": True}
 
     def _take_enum(
         self, change: EnumStatement, ahead: CatalogAhead, said: tuple[Any, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from leasehold.catalog.descriptor import COLUMNS_MAX
+from leasehold.catalog.namespaces import qualified
 from leasehold.model.errors import OutOfRange
 from leasehold.sql.ddl.column_types import read_column_type
 from leasehold.sql.ddl.columns import find_drawn_sequence, read_column_definition, read_identity
@@ -19,7 +20,7 @@ from leasehold.sql.ddl.sequence_options import only_restart, read_sequence_optio
 from leasehold.sql.expressions.default import check_default
 from leasehold.sql.expressions.expression import name_enums_for_good
 from leasehold.sql.syntax.accounting import Body, handles
-from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.names import relation_name, schema_of
 from leasehold.sql.syntax.own_schema_words import ADD_LOCK, DROP_LOCK
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Reading, Span, only
@@ -93,6 +94,7 @@ def read_alter_table(reading: Reading, body: Body) -> AlterTable:
     """ALTER TABLE [IF EXISTS] [ONLY] t action, …"""
     reading.read("AlterTableStmt", body)
     table = relation_name(reading, body["relation"])
+    reading.schema = schema_of(reading, body["relation"])
     word_index = reading.at(body["relation"]["location"])
     commands = body["cmds"]
     spans = list(reading.listed(Span(_first_action(reading, word_index), reading.span.end)))
@@ -139,9 +141,10 @@ class _Action:
             case "AT_DropColumn":
                 found = DropColumn(name, exists, position, cascade)
             case "AT_DropConstraint":
+                name = qualified(self._reading.schema, name)
                 found = DropConstraint(name, exists, position, cascade)
             case "AT_ValidateConstraint":
-                found = ValidateConstraint(name, position)
+                found = ValidateConstraint(qualified(self._reading.schema, name), position)
             case "AT_SetNotNull":
                 found = SetNotNull(name, position)
             case "AT_DropNotNull":
@@ -280,12 +283,10 @@ def read_rename(reading: Reading, body: Body) -> AlterTable | RenameIndex | Rena
         return None
     reading.read("RenameStmt", body)
     name = relation_name(reading, body["relation"])
+    schema = schema_of(reading, body["relation"])
     word_index = reading.at(body["relation"]["location"])
-    position, exists, to = (
-        reading.position(word_index),
-        bool(body.get("missing_ok")),
-        body["newname"],
-    )
+    position, exists = reading.position(word_index), bool(body.get("missing_ok"))
+    to = body["newname"] if kind == "OBJECT_COLUMN" else qualified(schema, body["newname"])
     if kind == "OBJECT_INDEX":
         return RenameIndex(name, to, exists, position)
     if kind == "OBJECT_SEQUENCE":
@@ -297,5 +298,5 @@ def read_rename(reading: Reading, body: Body) -> AlterTable | RenameIndex | Rena
     elif kind == "OBJECT_COLUMN":
         action = RenameColumn(body["subname"], to, said_at)
     else:
-        action = RenameConstraint(body["subname"], to, said_at)
+        action = RenameConstraint(qualified(schema, body["subname"]), to, said_at)
     return AlterTable(name, (action,), exists, position)

@@ -19,6 +19,7 @@ from leasehold.sql.ddl.constraints import (
 from leasehold.sql.ddl.sequence_options import read_sequence_options
 from leasehold.sql.expressions.default import Default, default_of_text, refuse_changing
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
+from leasehold.sql.syntax.names import name_beside
 from leasehold.sql.syntax.positions import position_of, refused_at, with_position
 from leasehold.sql.syntax.statement import Expression, Reading, Span
 from leasehold.sql.syntax.statements import (
@@ -163,7 +164,8 @@ class _Column:
                 reading.read("Constraint", body)
                 position = reading.position(word_index)
                 nulls = bool(body.get("nulls_not_distinct"))
-                self._unique = UniqueDefinition((self._name,), body.get("conname"), position, nulls)
+                name = name_beside(reading, body)
+                self._unique = UniqueDefinition((self._name,), name, position, nulls)
                 return
             case "CONSTR_FOREIGN":
                 self._once("references", word_index)
@@ -204,9 +206,8 @@ class _Column:
             case "CONSTR_PRIMARY":
                 self._once("primary key", span.first)
                 reading.read("Constraint", body)
-                self._key = KeyDefinition(
-                    (self._name,), reading.position(span.first), body.get("conname")
-                )
+                name, position = name_beside(reading, body), reading.position(span.first)
+                self._key = KeyDefinition((self._name,), position, name)
             case said:
                 reading.refuse(f"{said} is not supported", span.first)
 

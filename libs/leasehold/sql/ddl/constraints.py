@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.elements import OnChange
+from leasehold.catalog.namespaces import bare, qualified
 from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange
 from leasehold.sql.expressions.expression import (
     name_enums_for_good,
@@ -14,7 +15,7 @@ from leasehold.sql.expressions.expression import (
 )
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
-from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.names import name_beside, relation_name
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Expression, Reading, names_of
 from leasehold.sql.syntax.statements import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
@@ -106,13 +107,14 @@ def read_table_constraint(reading: Reading, body: Body, table: str, end: int) ->
     """[CONSTRAINT n] PRIMARY KEY (…) | UNIQUE (…) | {PRIMARY KEY | UNIQUE} USING INDEX i |
     CHECK (…) | FOREIGN KEY (…) …; `end`: of its words."""
     word_index = find_constraint(reading, body)
-    name = body.get("conname")
+    name = name_beside(reading, body)
     match body["contype"]:
         case "CONSTR_PRIMARY" | "CONSTR_UNIQUE" as kind if "indexname" in body:
             reading.read("Constraint", body)
             _refuse_attributes(reading, _attributes(reading, word_index, end))
             primary = kind == "CONSTR_PRIMARY"
-            return ByIndex(body["indexname"], reading.position(word_index), name, primary)
+            index = qualified(reading.schema, body["indexname"])
+            return ByIndex(index, reading.position(word_index), name, primary)
         case "CONSTR_PRIMARY":
             reading.read("Constraint", body)
             columns = read_distinct_columns(reading, body["keys"], "PRIMARY KEY", word_index)
@@ -194,7 +196,7 @@ def read_references(
         columns,
         parent,
         to,
-        body.get("conname"),
+        name_beside(reading, body),
         bool(body.get("skip_validation")),
         position,
         on_delete,
@@ -213,7 +215,8 @@ def read_check(reading: Reading, body: Body, table: str) -> CheckDefinition:
     text = keep_text(reading.enclosed(reading.opening(word_index)), table, reading)
     not_valid = bool(body.get("skip_validation"))
     position = reading.position(word_index)
-    return CheckDefinition(text, body.get("conname"), not_valid, position, reading.zone)
+    name = name_beside(reading, body)
+    return CheckDefinition(text, name, not_valid, position, reading.zone)
 
 
 def keep_text(said: Expression, table: str, reading: Reading) -> str:
@@ -222,7 +225,7 @@ def keep_text(said: Expression, table: str, reading: Reading) -> str:
         text = name_enums_for_good(with_exact_numbers(said.text), reading.enums.find)
         if len(text.encode()) > EXPRESSION_BYTES_MAX:
             raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
-        return without_table(text, table)
+        return without_table(text, bare(reading.schema, table))
 
 
 def read_distinct_columns(

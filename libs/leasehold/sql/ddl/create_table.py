@@ -17,7 +17,7 @@ from leasehold.model.errors import (
 from leasehold.sql.ddl.columns import GENERATED_KEY, read_column_definition
 from leasehold.sql.ddl.constraints import ByIndex, KeyDefinition, read_table_constraint
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
-from leasehold.sql.syntax.names import ON_COMMIT, is_temporary, relation_name
+from leasehold.sql.syntax.names import ON_COMMIT, is_temporary, relation_name, schema_of
 from leasehold.sql.syntax.statement import Reading, Span, only
 from leasehold.sql.syntax.statements import (
     CheckDefinition,
@@ -53,6 +53,7 @@ def read_create_table(reading: Reading, body: Body) -> CreateTable:
     if "partbound" in body:
         body = {name: body[name] for name in body if name != "inhRelations"}
     name = relation_name(reading, body["relation"], temporary=True)
+    reading.schema = schema_of(reading, body["relation"])
     reading.read("CreateStmt", body)
     temporary = is_temporary(body["relation"])
     if body["oncommit"] != "ONCOMMIT_NOOP" and not temporary:
@@ -68,7 +69,7 @@ def read_create_table(reading: Reading, body: Body) -> CreateTable:
         parts.read(reading, node, span)
     for option in body.get("options", []):
         _storage_parameter(reading, option["DefElem"])
-    made = parts.table(bool(body.get("if_not_exists")))
+    made = parts.table(bool(body.get("if_not_exists")), reading.schema)
     return replace(made, temporary=temporary, on_commit=ON_COMMIT[body["oncommit"]])
 
 
@@ -144,7 +145,7 @@ class _Parts:
                     )
                 self._foreign_keys.append(references)
 
-    def table(self, if_not_exists: bool) -> CreateTable:
+    def table(self, if_not_exists: bool, schema: str) -> CreateTable:
         if len(self._keys) > 1:
             raise SyntaxInvalid(
                 f"table {self._table!r} has more than one PRIMARY KEY",
@@ -174,6 +175,7 @@ class _Parts:
             tuple(self._checks),
             tuple(self._foreign_keys),
             key.name,
+            schema,
         )
 
     def _known(self, what: str, names: tuple[str, ...], position: int) -> None:

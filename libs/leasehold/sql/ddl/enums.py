@@ -101,9 +101,7 @@ def _named(reading: Reading, nodes: list[Any]) -> tuple[str, int]:
     *schema, name = names_of(nodes)
     first = reading.behind(reading.verb + 2)
     if schema and schema != [PUBLIC]:
-        reading.refuse(
-            f"schema {schema[0]!r:.80} does not exist: a database has the schema public only", first
-        )
+        reading.refuse(f"types lie in schema public, and none in {schema[0]!r:.80}", first)
     return name, reading.position(first)
 
 

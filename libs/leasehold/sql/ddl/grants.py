@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, NoReturn
 
-from leasehold.catalog.schema_names import PUBLIC
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.ddl.roles import read_role_named, read_roles
 from leasehold.sql.syntax.accounting import Body, handles
@@ -57,14 +56,6 @@ def read_grant(reading: Reading, body: Body) -> GrantPrivileges:
             reading.verb,
         )
     objects = tuple(_object(reading, node) for node in body["objects"])
-    if everywhere:
-        for schema in objects:
-            if schema.name != PUBLIC:
-                reading.refuse(
-                    f"schema {schema.name!r} does not exist: a database has the schema public only",
-                    reading.verb,
-                )
-        objects = ()
     grantor = read_role_named(reading, body["grantor"]) if "grantor" in body else None
     return GrantPrivileges(
         bool(body.get("is_grant")),

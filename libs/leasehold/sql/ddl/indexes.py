@@ -11,7 +11,7 @@ from leasehold.sql.ddl.constraints import keep_text
 from leasehold.sql.expressions.default import refuse_changing
 from leasehold.sql.expressions.expression import column_of_expression
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
-from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.names import name_beside, relation_name, schema_of
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Expression, Reading, Span, names_of
 from leasehold.sql.syntax.statements import CreateIndex, IndexExpression, IndexOrder
@@ -44,6 +44,7 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
     [WHERE predicate];
     CONCURRENTLY is how every index is built here, so saying it changes nothing."""
     table = relation_name(reading, body["relation"])
+    reading.schema = schema_of(reading, body["relation"])
     word_index = reading.at(body["relation"]["location"])
     if body["accessMethod"] != "btree":
         raise FeatureNotSupported(
@@ -71,7 +72,7 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
             opening,
         )
     parts_of_name = _names(all_parts)
-    name = body.get("idxname")
+    name = name_beside(reading, body, "idxname")
     return CreateIndex(
         derived_name(table, parts_of_name) if name is None else name,
         table,

@@ -6,12 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from leasehold.catalog.schema_names import PUBLIC
+from leasehold.catalog.namespaces import qualified
+from leasehold.catalog.schema_names import PUBLIC, SCHEMAS
+from leasehold.sql.ddl.roles import read_role_named
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.statement import Reading, Span, names_of, only
 from leasehold.sql.syntax.statements import (
     Comment,
+    CreateNamespace,
     DropAbsent,
+    DropNamespace,
     MakeBuiltIn,
     ObjectKind,
     ObjectName,
@@ -21,9 +25,8 @@ handles("CommentStmt", "objtype", "object", "comment")
 handles("CreateExtensionStmt", "extname", "if_not_exists", "options")
 handles(
     "CreateSchemaStmt",
-    *("schemaname", "if_not_exists"),
-    authrole=Sentence("authorization", "AUTHORIZATION is not supported: schema public is there"),
-    schemaElts="schema elements",
+    *("schemaname", "if_not_exists", "authrole"),
+    schemaElts=Sentence("", "CREATE SCHEMA makes no tables: make them behind it"),
 )
 
 _ABSENT: Final[Mapping[str, ObjectKind]] = {
@@ -41,10 +44,10 @@ _ABSENT: Final[Mapping[str, ObjectKind]] = {
     "OBJECT_RULE": ObjectKind.RULE,
     "OBJECT_POLICY": ObjectKind.POLICY,
     "OBJECT_EXTENSION": ObjectKind.EXTENSION,
-    "OBJECT_SCHEMA": ObjectKind.SCHEMA,
 }
 _COMMENTED: Final[Mapping[str, ObjectKind]] = {
     **_ABSENT,
+    "OBJECT_SCHEMA": ObjectKind.SCHEMA,
     "OBJECT_TABLE": ObjectKind.TABLE,
     "OBJECT_VIEW": ObjectKind.VIEW,
     "OBJECT_COLUMN": ObjectKind.COLUMN,
@@ -61,6 +64,8 @@ _OF_RELATION: Final = frozenset(
     }
 )
 """What is named after the relation that it belongs to."""
+_RELATIONS: Final = frozenset({ObjectKind.TABLE, ObjectKind.INDEX, ObjectKind.SEQUENCE})
+"""What may lie in another schema than public."""
 
 
 def drops_absent(body: Body) -> bool:
@@ -92,7 +97,8 @@ def read_drop_absent(reading: Reading, body: Body) -> tuple[DropAbsent, ...]:
 
 
 def read_object_name(kind: ObjectKind, node: Mapping[str, Any]) -> ObjectName:
-    """Return the name of an object as a statement says it; no schema where it says public."""
+    """Return the name of an object as a statement says it; no schema where it says public, and
+    where it is a part of the name of a relation, or of what belongs to one."""
     form, body = only(node)
     match form:
         case "String":
@@ -105,8 +111,16 @@ def read_object_name(kind: ObjectKind, node: Mapping[str, Any]) -> ObjectName:
             parts = names_of(body["items"])
     *before, name = parts
     relation = before.pop() if kind in _OF_RELATION and before else ""
-    schema = before[-1] if before else PUBLIC
-    return ObjectName(name, relation, "" if schema == PUBLIC else schema)
+    schema = before[-1] if before and before[-1] != PUBLIC else ""
+    if schema in SCHEMAS:
+        return ObjectName(name, relation, schema)
+    if kind in _OF_RELATION:
+        beside = kind is ObjectKind.CONSTRAINT
+        said = qualified(schema, name) if beside else name
+        return ObjectName(said, qualified(schema, relation))
+    if kind in _RELATIONS:
+        return ObjectName(qualified(schema, name))
+    return ObjectName(name, relation, schema)
 
 
 def read_comment(reading: Reading, body: Body) -> Comment:
@@ -133,9 +147,23 @@ def read_create_extension(reading: Reading, body: Body) -> MakeBuiltIn:
     return MakeBuiltIn(ObjectKind.EXTENSION, name, exists, reading.position(first))
 
 
-def read_create_schema(reading: Reading, body: Body) -> MakeBuiltIn:
-    """CREATE SCHEMA [IF NOT EXISTS] name"""
+def read_create_schema(reading: Reading, body: Body) -> CreateNamespace:
+    """CREATE SCHEMA [IF NOT EXISTS] {name [AUTHORIZATION role] | AUTHORIZATION role}"""
     reading.read("CreateSchemaStmt", body)
     first = reading.behind(reading.verb + 2, "if not exists")
-    name, exists = body.get("schemaname", PUBLIC), bool(body.get("if_not_exists"))
-    return MakeBuiltIn(ObjectKind.SCHEMA, name, exists, reading.position(first))
+    owner = read_role_named(reading, body["authrole"]) if "authrole" in body else None
+    name = body.get("schemaname", "" if owner is None else owner.name)
+    exists = bool(body.get("if_not_exists"))
+    return CreateNamespace(name, exists, reading.position(first), owner)
+
+
+def read_drop_schema(reading: Reading, body: Body) -> tuple[DropNamespace, ...]:
+    """DROP SCHEMA [IF EXISTS] name, … [CASCADE | RESTRICT]: a statement for each of the names."""
+    reading.read("DropStmt", body)
+    exists, cascade = bool(body.get("missing_ok")), body["behavior"] == "DROP_CASCADE"
+    first = reading.behind(reading.verb + 2, "if exists")
+    spans = reading.listed(Span(first, reading.span.end))
+    return tuple(
+        DropNamespace(node["String"]["sval"], exists, reading.position(span.first), cascade)
+        for node, span in zip(body["objects"], spans, strict=True)
+    )

@@ -43,6 +43,7 @@ from leasehold.sql.ddl.other_objects import (
     read_create_extension,
     read_create_schema,
     read_drop_absent,
+    read_drop_schema,
 )
 from leasehold.sql.ddl.roles import (
     read_alter_role,
@@ -69,7 +70,7 @@ STATEMENTS_MAX: Final = 128
 KNOWN_STATEMENTS: Final = (
     "CREATE TABLE, DROP TABLE, TRUNCATE, ALTER TABLE, CREATE INDEX, DROP INDEX,"
     " ALTER INDEX … RENAME, CREATE SEQUENCE, DROP SEQUENCE, ALTER SEQUENCE … RESTART, EXPLAIN of"
-    " these, CREATE VIEW, DROP VIEW, CREATE, ALTER and DROP TYPE,"
+    " these, CREATE VIEW, DROP VIEW, CREATE, ALTER and DROP TYPE, CREATE SCHEMA, DROP SCHEMA,"
     " CREATE, ALTER and DROP ROLE, GRANT and REVOKE"
 )
 CHANGE_KINDS: Final = frozenset(
@@ -114,6 +115,7 @@ _DROPS: Final[Mapping[str, Callable[[Reading, Body], tuple[Change, ...]]]] = {
     "OBJECT_SEQUENCE": read_drop_sequence,
     "OBJECT_VIEW": read_drop_view,
     "OBJECT_TYPE": read_drop_enum,
+    "OBJECT_SCHEMA": read_drop_schema,
 }
 _OTHER_SEQUENCE_CHANGES: Final = {
     "set": "a sequence stays in the schema public, and is always logged",

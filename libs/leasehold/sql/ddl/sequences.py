@@ -5,7 +5,7 @@ from __future__ import annotations
 from leasehold.catalog.sequence import Options
 from leasehold.sql.ddl.sequence_options import only_restart, read_sequence_options
 from leasehold.sql.syntax.accounting import Body, handles
-from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.names import relation_name, schema_of
 from leasehold.sql.syntax.statement import Reading
 from leasehold.sql.syntax.statements import (
     AlterSequence,
@@ -27,7 +27,8 @@ def read_create_sequence(reading: Reading, body: Body) -> CreateSequence:
     reading.read("CreateSeqStmt", body)
     name, word_index, options = _said(reading, body, restarts=False)
     exists = bool(body.get("if_not_exists"))
-    return CreateSequence(name, options, exists, reading.position(word_index))
+    schema = schema_of(reading, body["sequence"])
+    return CreateSequence(name, options, exists, reading.position(word_index), schema)
 
 
 def read_alter_sequence(

@@ -7,7 +7,7 @@ from typing import Final
 from leasehold.sql.ddl.drops import CASCADE
 from leasehold.sql.ddl.other_objects import read_object_name
 from leasehold.sql.syntax.accounting import Body, handles
-from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.names import relation_name, schema_of
 from leasehold.sql.syntax.statement import Reading, Span, names_of
 from leasehold.sql.syntax.statements import CreateView, DropAbsent, DropView, ObjectKind
 
@@ -33,6 +33,8 @@ def read_create_view(reading: Reading, body: Body) -> CreateView:
             "CREATE RECURSIVE VIEW is not supported: CREATE VIEW … AS WITH RECURSIVE is", kind
         )
     name = relation_name(reading, body["view"])
+    if schema_of(reading, body["view"]):
+        reading.refuse("views lie in schema public: of others there are tables and sequences", kind)
     first = reading.at(body["view"]["location"])
     word_index = reading.behind_name(first)
     if reading.word(word_index) == "(":

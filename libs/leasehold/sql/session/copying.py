@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from leasehold.catalog.schema_names import PUBLIC
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, SyntaxInvalid
 from leasehold.sql.syntax.accounting import Body, handles
+from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.options import read_option, said_by
 from leasehold.sql.syntax.session_statements import CopyIn, CopyOptions, CopyOut
 from leasehold.sql.syntax.statement import Reading, Span, names_of, only
@@ -38,8 +38,7 @@ def copied(reading: Reading, body: Body) -> CopyIn | CopyOut:
         return _query(reading, body, first)
     relation = body["relation"]
     schema = relation.get("schemaname")
-    if schema not in (None, PUBLIC):
-        raise FeatureNotSupported(f"there is no schema {schema!r}: name the table alone")
+    name = relation_name(reading, relation)
     word_index = reading.at(relation["location"])
     end = reading.behind_name(word_index)
     at = reading.position(word_index if schema is None else word_index + 2)
@@ -48,8 +47,8 @@ def copied(reading: Reading, body: Body) -> CopyIn | CopyOut:
         columns = _columns(reading, names_of(body["attlist"]), reading.within(end))
     options = _options(reading, body.get("options", []), out=out)
     if out:
-        return CopyOut(relation["relname"], at, columns, options)
-    return CopyIn(relation["relname"], at, columns, options)
+        return CopyOut(name, at, columns, options)
+    return CopyIn(name, at, columns, options)
 
 
 def _query(reading: Reading, body: Body, word_index: int) -> CopyOut:

@@ -6,7 +6,7 @@ from typing import Final
 
 from leasehold.model.errors import InvalidDefinition
 from leasehold.sql.syntax.accounting import Body, handles
-from leasehold.sql.syntax.names import is_temporary, relation_name
+from leasehold.sql.syntax.names import is_temporary, relation_name, schema_of
 from leasehold.sql.syntax.session_statements import CreateTableAs
 from leasehold.sql.syntax.statement import Reading, names_of
 
@@ -57,6 +57,7 @@ def read_create_table_as(reading: Reading, body: Body) -> CreateTableAs:
     text = reading.source.encoded[tokens[first].begin : tokens[end - 1].end].decode()
     return CreateTableAs(
         name,
+        schema_of(reading, into["rel"]),
         names_of(into.get("colNames", [])),
         text,
         reading.position(first) - 1 - reading.offset,

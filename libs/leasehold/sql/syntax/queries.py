@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from leasehold.catalog.namespaces import qualified
+from leasehold.catalog.schema_names import PG_TEMP, SCHEMAS
 from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import (
@@ -307,7 +309,11 @@ class Queries:
         self.expressions.check("RangeVar", body, _RELATION)
         at = self.expressions.at(body)
         alias, columns = self._alias(body)
-        return tree.TableName(at, body["relname"], alias, columns, body.get("schemaname", ""))
+        schema, name = body.get("schemaname", ""), body["relname"]
+        if schema and schema != PG_TEMP and schema not in SCHEMAS:
+            # Of a schema that was made: its name is a part of the relation's.
+            return tree.TableName(at, qualified(schema, name), alias or name, columns)
+        return tree.TableName(at, name, alias, columns, schema)
 
     def _alias(self, body: Body) -> tuple[str, tuple[str, ...]]:
         if "alias" not in body:

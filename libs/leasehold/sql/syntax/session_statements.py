@@ -222,10 +222,12 @@ class CopyOut:
 @dataclass(frozen=True, slots=True)
 class CreateTableAs:
     """CREATE TABLE … AS of a query, whose text begins behind `begin` characters of the statement's
-    own. `with_rows` False: WITH NO DATA. `temporary`: it is the session's own, and `on_commit` says
-    in SQL what becomes of it then, "" = nothing."""
+    own. `with_rows` False: WITH NO DATA. `name` is behind its schema, which is "" for public.
+    `temporary`: it is the session's own, and `on_commit` says in SQL what becomes of it then, "" =
+    nothing."""
 
     name: str
+    schema: str
     columns: tuple[str, ...]
     query: str
     begin: int

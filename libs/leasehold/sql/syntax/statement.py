@@ -65,6 +65,9 @@ class Reading:
         self.source = parsed.source
         self.zone = zone
         self.enums = ANY_NAME
+        self.schema = ""
+        """That of the table that it makes or changes, "" = public: those of its indexes and
+        constraints lie there, too."""
         self._words = words
 
     def read(self, kind: str, body: Body, near: int = 0) -> Body:

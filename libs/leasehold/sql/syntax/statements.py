@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from leasehold.catalog.elements import OnChange
 from leasehold.catalog.sequence import Options, Owner
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
+from leasehold.sql.syntax.roles.role_statements import RoleNamed
 from leasehold.values.enums import Enumeration
 from leasehold.values.types import Type
 
@@ -122,6 +123,7 @@ class CreateTable:
     checks: tuple[CheckDefinition, ...] = ()
     foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
     key_name: str | None = None
+    schema: str = ""
     temporary: bool = False
     on_commit: str = ""
 
@@ -478,6 +480,7 @@ class CreateSequence:
     options: Options
     if_not_exists: bool = False
     position: int = 1
+    schema: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -598,8 +601,35 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateNamespace:
+    """CREATE SCHEMA. `owner`: AUTHORIZATION, None = the one who says it."""
+
+    name: str
+    if_not_exists: bool = False
+    position: int = 1
+    owner: RoleNamed | None = None
+
+    tag: ClassVar[str] = "CREATE SCHEMA"
+
+
+@dataclass(frozen=True, slots=True)
+class DropNamespace:
+    """DROP SCHEMA."""
+
+    name: str
+    if_exists: bool = False
+    position: int = 1
+    cascade: bool = False
+
+    tag: ClassVar[str] = "DROP SCHEMA"
+
+
+NamespaceStatement: TypeAlias = CreateNamespace | DropNamespace
+
+
+@dataclass(frozen=True, slots=True)
 class MakeBuiltIn:
-    """CREATE EXTENSION and CREATE SCHEMA, which there are or are not, whatever is said."""
+    """CREATE EXTENSION, which there is or is not, whatever is said."""
 
     kind: ObjectKind
     name: str
@@ -717,6 +747,7 @@ Change: TypeAlias = (
     | OtherStatement
     | ViewStatement
     | EnumStatement
+    | NamespaceStatement
     | RoleStatement
 )
 

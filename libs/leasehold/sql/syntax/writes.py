@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from leasehold.catalog.namespaces import qualified
+from leasehold.catalog.schema_names import PG_TEMP, SCHEMAS
 from leasehold.model.errors import SyntaxInvalid
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import Body, Sentence, handles, refuse
@@ -77,7 +79,9 @@ class Writes:
         table = self._queries.table(body["relation"])
         columns = self._columns(body["cols"]) if "cols" in body else None
         query = self._expressions.query(body["selectStmt"]) if "selectStmt" in body else None
-        conflict = self._conflict(body["onConflictClause"]) if "onConflictClause" in body else None
+        conflict = None
+        if "onConflictClause" in body:
+            conflict = self._conflict(body["onConflictClause"], body["relation"])
         overriding = _OVERRIDING.get(body["override"], "")
         returning = self._returning(body)
         return tree.Insert(
@@ -95,7 +99,7 @@ class Writes:
             return None
         return self._queries.with_clause(body["withClause"], top=top)
 
-    def _conflict(self, body: Body) -> tree.Conflict:
+    def _conflict(self, body: Body, relation: Body) -> tree.Conflict:
         check = self._expressions.check
         check("OnConflictClause", body, _CONFLICT)
         at = self._expressions.at(body)
@@ -105,6 +109,9 @@ class Writes:
             infer = body["infer"]
             check("InferClause", infer, _INFER)
             constraint = infer.get("conname", "")
+            schema = relation.get("schemaname", "")
+            if constraint and schema != PG_TEMP and schema not in SCHEMAS:
+                constraint = qualified(schema, constraint)
             for node in infer.get("indexElems", ()):
                 key = node["IndexElem"]
                 if not key.keys() <= _KEY:

@@ -64,7 +64,7 @@ def _grant(catalog: SystemCatalog, item: Item, privilege: Privilege, owner: int)
 def _of_table(catalog: SystemCatalog, table: Descriptor) -> Row:
     return {
         "table_catalog": catalog.database,
-        "table_schema": PUBLIC,
+        "table_schema": table.schema or PUBLIC,
         "table_name": table.name,
     }
 
@@ -100,7 +100,7 @@ def _usage_privileges(catalog: SystemCatalog) -> Iterator[Row]:
         for row in _told(catalog, acl, owner, Privilege.USAGE):
             yield {
                 "object_catalog": catalog.database,
-                "object_schema": PUBLIC,
+                "object_schema": sequence.schema or PUBLIC,
                 "object_name": sequence.name,
                 "object_type": "SEQUENCE",
                 **row,

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog import definitions as text
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.namespaces import schema_shown
 from leasehold.catalog.privileges import ALL, Privilege
-from leasehold.catalog.schema_names import PUBLIC, TEMPORARY_SCHEMA
+from leasehold.catalog.schema_names import PUBLIC
 from leasehold.catalog.view import is_view_id
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.granted import GRANTED
@@ -43,7 +45,8 @@ def information_rows(catalog: SystemCatalog, name: str) -> Iterable[Row]:
 
 def _schemata(catalog: SystemCatalog) -> Iterator[Row]:
     for name in catalog.namespaces:
-        yield {"catalog_name": catalog.database, "schema_name": name, "schema_owner": catalog.user}
+        owner = catalog.role_name(catalog.owner_of_namespace(name))
+        yield {"catalog_name": catalog.database, "schema_name": name, "schema_owner": owner}
 
 
 def _character_sets(catalog: SystemCatalog) -> Iterator[Row]:
@@ -60,8 +63,7 @@ def _tables(catalog: SystemCatalog) -> Iterator[Row]:
         if not catalog.rights.sees(table, ALL["table"]):
             continue
         yield {
-            **_in_schema("table", catalog, table.name),
-            **_own_of(table),
+            **_in_schema("table", catalog, table.name, table),
             "table_type": "LOCAL TEMPORARY" if table.temporary else "BASE TABLE",
             "is_insertable_into": "YES",
             "is_typed": "NO",
@@ -69,7 +71,7 @@ def _tables(catalog: SystemCatalog) -> Iterator[Row]:
     for view in catalog.views:
         if catalog.rights.sees(view, ALL["table"]):
             yield {
-                **_in_schema("table", catalog, view.name),
+                **_in_schema("table", catalog, view.name, view),
                 "table_type": "VIEW",
                 "is_insertable_into": "NO",
                 "is_typed": "NO",
@@ -82,7 +84,7 @@ def _views(catalog: SystemCatalog) -> Iterator[Row]:
             continue
         owns = catalog.access.is_owner(catalog.role_id, view.table_id)
         yield {
-            **_in_schema("table", catalog, view.name),
+            **_in_schema("table", catalog, view.name, view),
             "view_definition": catalog.view_text(oids.table_oid(view.table_id)) if owns else None,
             "check_option": "NONE",
             "is_updatable": "NO",
@@ -100,8 +102,7 @@ def _columns(catalog: SystemCatalog) -> Iterator[Row]:
                 continue
             kind, default = column.type, text.shown_default(column)
             yield {
-                **_in_schema("table", catalog, table.name),
-                **_own_of(table),
+                **_in_schema("table", catalog, table.name, table),
                 "column_name": column.name,
                 "ordinal_position": number,
                 "column_default": None if column.generated else default,
@@ -158,8 +159,8 @@ def _table_constraints(catalog: SystemCatalog) -> Iterator[Row]:
         if not catalog.rights.sees(entry.table, _BEYOND_SELECT):
             continue
         yield {
-            **_in_schema("constraint", catalog, entry.name),
-            **_in_schema("table", catalog, entry.table.name),
+            **_in_schema("constraint", catalog, entry.name, entry.table),
+            **_in_schema("table", catalog, entry.table.name, entry.table),
             "constraint_type": _KINDS[entry.kind],
             "is_deferrable": "NO",
             "initially_deferred": "NO",
@@ -181,8 +182,8 @@ def _key_column_usage(catalog: SystemCatalog) -> Iterator[Row]:
                 if not catalog.rights.sees_column(entry.table, element):
                     continue
                 yield {
-                    **_in_schema("constraint", catalog, entry.name),
-                    **_in_schema("table", catalog, entry.table.name),
+                    **_in_schema("constraint", catalog, entry.name, entry.table),
+                    **_in_schema("table", catalog, entry.table.name, entry.table),
                     "column_name": entry.table.by_id[element].name,
                     "ordinal_position": ordinal,
                     "position_in_unique_constraint": ordinal if entry.kind == "f" else None,
@@ -199,20 +200,20 @@ def _constraint_column_usage(catalog: SystemCatalog) -> Iterator[Row]:
             continue
         for element in columns:
             yield {
-                **_in_schema("table", catalog, table.name),
+                **_in_schema("table", catalog, table.name, table),
                 "column_name": table.by_id[element].name,
-                **_in_schema("constraint", catalog, entry.name),
+                **_in_schema("constraint", catalog, entry.name, entry.table),
             }
 
 
 def _referential_constraints(catalog: SystemCatalog) -> Iterator[Row]:
     keys = {entry.rests_on: entry.name for entry in catalog.constraints if entry.kind in "pu"}
     for entry in catalog.constraints:
-        key = entry.foreign
+        key, to = entry.foreign, entry.parent or entry.table
         if key is not None and catalog.rights.sees(entry.table, _BEYOND_SELECT):
             yield {
-                **_in_schema("constraint", catalog, entry.name),
-                **_in_schema("unique_constraint", catalog, keys.get(entry.rests_on, "")),
+                **_in_schema("constraint", catalog, entry.name, entry.table),
+                **_in_schema("unique_constraint", catalog, keys.get(entry.rests_on, ""), to),
                 "match_option": "FULL" if key.full else "NONE",
                 "update_rule": key.on_update.upper(),
                 "delete_rule": key.on_delete.upper(),
@@ -224,20 +225,16 @@ def _check_constraints(catalog: SystemCatalog) -> Iterator[Row]:
         owner = catalog.access.owner_of(entry.table.table_id)
         if entry.kind == "c" and catalog.rights.has_role_of(owner):
             yield {
-                **_in_schema("constraint", catalog, entry.name),
+                **_in_schema("constraint", catalog, entry.name, entry.table),
                 "check_clause": f"({entry.expression})",
             }
 
 
-def _own_of(table: Descriptor) -> Row:
-    """Return where a temporary table is."""
-    return {"table_schema": TEMPORARY_SCHEMA} if table.temporary else {}
-
-
-def _in_schema(what: str, catalog: SystemCatalog, name: str) -> Row:
+def _in_schema(what: str, catalog: SystemCatalog, name: str, table: Descriptor) -> Row:
+    """Return what names something that lies beside `table`, or is it."""
     return {
         f"{what}_catalog": catalog.database,
-        f"{what}_schema": PUBLIC,
+        f"{what}_schema": schema_shown(table),
         f"{what}_name": name,
     }
 

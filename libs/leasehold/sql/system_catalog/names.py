@@ -43,7 +43,6 @@ NAMESPACES: Final = {
     INFORMATION_SCHEMA: oids.INFORMATION_NAMESPACE,
     LEASEHOLD: oids.LEASEHOLD_NAMESPACE,
 }
-_TEMPORARY: Final = frozenset({PG_TEMP, TEMPORARY_SCHEMA})
 SYSTEM_RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {**RELATIONS, **NODE_RELATIONS}
 SYSTEM_OIDS: Final[Mapping[tuple[str, str], int]] = {
     name: oids.RELATIONS.get(name[1], oids.VIEWS + position)
@@ -140,11 +139,14 @@ class CatalogNames:
             if found is not None or schema:
                 return found
         if not schema:
-            own = self._catalog.relation_oid(name, temporary=True)
+            own = self._catalog.relation_oid(name, TEMPORARY_SCHEMA)
             return self._catalog.relation_oid(name) if own is None else own
-        if schema == PUBLIC or schema in _TEMPORARY:
-            return self._catalog.relation_oid(name, temporary=schema != PUBLIC)
-        return SYSTEM_OIDS.get((schema, name))
+        if schema == PG_TEMP:
+            schema = TEMPORARY_SCHEMA
+        found = SYSTEM_OIDS.get((schema, name))
+        if found is not None:
+            return found
+        return self._catalog.relation_oid(name, "" if schema == PUBLIC else schema)
 
 
 def _function_oid(name: str) -> int | None:

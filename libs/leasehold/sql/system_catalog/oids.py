@@ -99,3 +99,9 @@ def element_oid(table_id: int, element_id: int) -> int:
     if table_id < TABLES and element_id < ELEMENTS:
         return FIRST + table_id * ELEMENTS + element_id
     return 1 << 31 | crc32(f"{table_id}.{element_id}".encode()) >> 1
+
+
+def namespace_oid(namespace_id: int) -> int:
+    """Return the number of a schema that was made, by its id: from the upper half, by a
+    checksum."""
+    return 1 << 31 | crc32(f"schema.{namespace_id}".encode()) >> 1

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index, OnChange
-from leasehold.catalog.schema_names import PUBLIC, TEMPORARY_SCHEMA
+from leasehold.catalog.namespaces import schema_shown
+from leasehold.catalog.schema_names import PUBLIC
 from leasehold.catalog.view import is_view_id
 from leasehold.sql.expressions.key_types import key_types
 from leasehold.sql.functions.resolution import CATEGORIES, PREFERRED
@@ -87,18 +88,18 @@ def catalog_rows(catalog: SystemCatalog, name: str) -> Iterable[Row]:
 
 
 def _classes(catalog: SystemCatalog) -> Iterator[Row]:
-    common: dict[str, Any] = {"relnamespace": oids.PUBLIC_NAMESPACE}
-    common |= {"relpersistence": "p", "relispopulated": 1, "reltuples": -1.0}
+    common: dict[str, Any] = {"relispopulated": 1, "reltuples": -1.0}
     for table in catalog.tables:
         oid = oids.table_oid(table.table_id)
         kind = _relation_kind(table)
         concerned = catalog.concerned.get(table.table_id, [])
         yield {
             **common,
-            **_own_of(table),
             **of_relation(catalog, table.table_id),
             "oid": oid,
             "relname": table.name,
+            "relnamespace": catalog.namespace_of(table),
+            "relpersistence": "t" if table.temporary else "p",
             "relfilenode": 0 if kind == "v" else oid,
             "relam": oids.HEAP if kind == "r" else 0,
             "relkind": kind,
@@ -112,27 +113,17 @@ def _classes(catalog: SystemCatalog) -> Iterator[Row]:
     for table, index, name, oid in catalog.indexes:
         yield {
             **common,
-            **_own_of(table),
             "relowner": catalog.access.owner_of(table.table_id),
             "oid": oid,
             "relname": name,
+            "relnamespace": catalog.namespace_of(table),
+            "relpersistence": "t" if table.temporary else "p",
             "relfilenode": oid,
             "relam": oids.BTREE,
             "relkind": "i",
             "relreplident": "n",
             "relnatts": len(_index_columns(table, index)),
         }
-
-
-def _own_of(table: Descriptor) -> dict[str, Any]:
-    """Return what pg_class says of a temporary table."""
-    if not table.temporary:
-        return {}
-    return {"relnamespace": oids.TEMPORARY_NAMESPACE, "relpersistence": "t"}
-
-
-def _schema_of(table: Descriptor) -> str:
-    return TEMPORARY_SCHEMA if table.temporary else PUBLIC
 
 
 def _relation_kind(table: Descriptor) -> str:
@@ -167,7 +158,7 @@ def _tables(catalog: SystemCatalog) -> Iterator[Row]:
         keys = any(c.kind == "f" for c in catalog.concerned.get(table.table_id, []))
         indexed = int(any(True for _ in catalog.indexes_of(table)))
         owner = catalog.role_name(catalog.access.owner_of(table.table_id))
-        schema = _schema_of(table)
+        schema = schema_shown(table)
         named = {"schemaname": schema, "tablename": table.name, "tableowner": owner}
         yield {**common, **named, "hasindexes": indexed, "hastriggers": int(keys)}
     for schema, name in SYSTEM_OIDS:
@@ -180,7 +171,7 @@ def _counted_tables(catalog: SystemCatalog) -> Iterator[Row]:
     for table in catalog.base_tables:
         yield {
             "relid": oids.table_oid(table.table_id),
-            "schemaname": PUBLIC,
+            "schemaname": schema_shown(table),
             "relname": table.name,
         }
 
@@ -190,7 +181,7 @@ def _counted_indexes(catalog: SystemCatalog) -> Iterator[Row]:
         yield {
             "relid": oids.table_oid(table.table_id),
             "indexrelid": oid,
-            "schemaname": PUBLIC,
+            "schemaname": schema_shown(table),
             "relname": table.name,
             "indexrelname": name,
         }
@@ -198,7 +189,7 @@ def _counted_indexes(catalog: SystemCatalog) -> Iterator[Row]:
 
 def _index_definitions(catalog: SystemCatalog) -> Iterator[Row]:
     for table, _, name, oid in catalog.indexes:
-        named = {"schemaname": _schema_of(table), "tablename": table.name, "indexname": name}
+        named = {"schemaname": schema_shown(table), "tablename": table.name, "indexname": name}
         yield {**named, "indexdef": catalog.index_text(oid)}
 
 
@@ -287,7 +278,7 @@ def _constraint_rows(catalog: SystemCatalog) -> Iterator[Row]:
             "oid": entry.oid,
             "conname": entry.name,
             "contype": entry.kind,
-            "connamespace": oids.PUBLIC_NAMESPACE,
+            "connamespace": catalog.namespace_of(entry.table),
             "convalidated": 1,
             "conislocal": 1,
             "conrelid": oids.table_oid(entry.table.table_id),
@@ -415,7 +406,7 @@ def _index_types(table: Descriptor, index: Index | None) -> list[Type]:
 
 def _namespaces(catalog: SystemCatalog) -> Iterator[Row]:
     for name, oid in catalog.namespaces.items():
-        yield {"oid": oid, "nspname": name, "nspowner": oids.OWNER}
+        yield {"oid": oid, "nspname": name, "nspowner": catalog.owner_of_namespace(name)}
 
 
 def _access_methods(_: SystemCatalog) -> Iterator[Row]:

@@ -175,13 +175,16 @@ class Rights:
         role = self.role(asked)
         oid = self._catalog.names.oid("regnamespace", named) if isinstance(named, str) else named
         asking = Asking("schema", text)
-        if oid not in NAMESPACES.values():
+        made = {oids.namespace_oid(number): number for number in self._access.namespaces}
+        if oid not in NAMESPACES.values() and oid not in made:
             return None
         held, options = _P.USAGE, _P.NONE
         if self._access.roles.is_superuser(role):
             held = options = _P.USAGE | _P.CREATE
         elif oid == NAMESPACES[PUBLIC]:
             held |= self._access.privileges(role, "database", DATABASE) & _P.CREATE
+        elif oid in made and self._access.is_owner(role, made[oid]):
+            held |= _P.CREATE
         return asking.met(held, options)
 
     def everybodys(self, kind: str, asked: Asked, named: str | int, text: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -17,8 +18,9 @@ from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey, Index
 from leasehold.catalog.enum_types import as_called
+from leasehold.catalog.namespaces import as_shown, schema_shown
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
-from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC, TEMPORARY_SCHEMA
+from leasehold.catalog.schema_names import PG_CATALOG, TEMPORARY_SCHEMA
 from leasehold.catalog.states import READABLE
 from leasehold.catalog.view import is_view_id
 from leasehold.sql.system_catalog import oids
@@ -49,9 +51,16 @@ _ENUM_NAME: Final = re.compile(
     r"(?P<array>(?:\[[0-9]*+\])++)?+\s*+",
     re.IGNORECASE,
 )
+_DRAWS: Final = re.compile(r"""nextval\('"((?:[^"']|"")++)"'::regclass\)""")
+_UNSAID: Final = frozenset({"", TEMPORARY_SCHEMA})
+"""What need not be said before a name."""
 _MODIFIERS: Final = frozenset("0123456789, ")
 _MASK: Final = 0xFFFF_FFFF
 _ZONES: Final = frozenset({"", " with time zone", " without time zone"})
+
+
+def _within(table: Descriptor) -> str:
+    return TEMPORARY_SCHEMA if table.temporary else table.schema
 
 
 def _type_parts(text: str) -> tuple[str, bool] | None:
@@ -120,7 +129,9 @@ class SystemCatalog:
         views = self.access.views.values()
         self.views = [view.relation for view in sorted(views, key=lambda view: view.name)]
         enums = self.access.enums
-        there = [as_called(table, enums) for table in tables if table.state in READABLE]
+        known = [as_called(table, enums) for table in tables if table.state in READABLE]
+        self._called = {table.table_id: table for table in known}
+        there = [self._as_shown(table) for table in known]
         self.tables = sorted((*there, *self.views), key=lambda table: table.name)
         self.base_tables = [
             table
@@ -128,6 +139,47 @@ class SystemCatalog:
             if table.sequence is None and not is_view_id(table.table_id)
         ]
         self.sequences = [table for table in self.tables if table.sequence is not None]
+
+    def _as_shown(self, table: Descriptor) -> Descriptor:
+        """Return a table with names that are shown beside its schema's."""
+        shown = as_shown(table)
+        if not self.access.namespaces:
+            return shown
+        columns = tuple(
+            replace(column, default_expression=self._default_shown(column.default_expression))
+            for column in shown.columns
+        )
+        return replace(shown, columns=columns)
+
+    def _default_shown(self, default: str) -> str:
+        """Return a default, which names a sequence of another schema as that is shown."""
+        found = _DRAWS.fullmatch(default)
+        named = "" if found is None else found[1].replace('""', '"')
+        schema, _, name = named.partition(".")
+        if schema not in self.access.namespaces_by_name:
+            return default
+        shown = f"{text.quoted(schema)}.{text.quoted(name)}"
+        return f"nextval('{shown}'::regclass)"
+
+    def owner_of_namespace(self, name: str) -> int:
+        """Return the id of the role that owns a schema."""
+        made = self.access.namespaces_by_name.get(name)
+        return oids.OWNER if made is None else self.access.owner_of(made.namespace_id)
+
+    @cached_property
+    def namespaces(self) -> dict[str, int]:
+        """The numbers of all schemas by name; that of temporary tables only where the session has
+        some."""
+        found = dict(NAMESPACES)
+        for each in self.access.namespaces.values():
+            found[each.name] = oids.namespace_oid(each.namespace_id)
+        if any(table.temporary for table in self.tables):
+            found[TEMPORARY_SCHEMA] = oids.TEMPORARY_NAMESPACE
+        return found
+
+    def namespace_of(self, table: Descriptor) -> int:
+        """Return the number of the schema that a relation lies in."""
+        return self.namespaces[schema_shown(table)]
 
     def rows(self, schema: str, name: str) -> list[tuple[Any, ...]]:
         """Rows of one of RELATIONS, values for all of its columns."""
@@ -195,7 +247,7 @@ class SystemCatalog:
         if found is None:
             return None
         view = self.access.views.get(found.table_id)
-        return "" if view is None else f" {view.definition(self._by_id, self.access.views)};"
+        return "" if view is None else f" {view.definition(self._called, self.access.views)};"
 
     def definition(self, oid: int, *, pretty: bool = True) -> str | None:
         """Return the definition of a constraint."""
@@ -229,25 +281,13 @@ class SystemCatalog:
             return int(SYSTEM_NAMES[oid][0] == PG_CATALOG)
         if oid not in self._names:
             return None
-        return int((PG_CATALOG, self._names[oid]) not in SYSTEM_OIDS)
+        schema, name = self._names[oid]
+        return int(schema in _UNSAID and (PG_CATALOG, name) not in SYSTEM_OIDS)
 
-    def relation_oid(self, name: str, *, temporary: bool = False) -> int | None:
-        """Return the number of a table or an index, None where there is none; `temporary`: of one
-        of the session's own."""
-        found = (oid for oid, known in self._names.items() if known == name)
-        return next((oid for oid in found if (oid in self._temporary) is temporary), None)
-
-    @cached_property
-    def _temporary(self) -> frozenset[int]:
-        """The numbers of temporary tables and their indexes."""
-        own = {oids.table_oid(t.table_id) for t in self.tables if t.temporary}
-        return frozenset(own.union(each.oid for each in self.indexes if each.table.temporary))
-
-    @cached_property
-    def namespaces(self) -> Mapping[str, int]:
-        """The schemas, by name; that of temporary tables only where the session has some."""
-        own = {TEMPORARY_SCHEMA: oids.TEMPORARY_NAMESPACE} if self._temporary else {}
-        return {**NAMESPACES, **own}
+    def relation_oid(self, name: str, schema: str = "") -> int | None:
+        """Return the number of a table or an index, of `schema` "" of public; None where there is
+        none."""
+        return next((oid for oid, known in self._names.items() if known == (schema, name)), None)
 
     def has_relation(self, oid: int) -> bool:
         """A table, an index, a sequence, or one of the catalog's."""
@@ -256,6 +296,10 @@ class SystemCatalog:
     def relation(self, oid: int) -> Descriptor | None:
         """A table or a sequence."""
         return self._by_oid.get(oid)
+
+    def called(self, shown: Descriptor) -> Descriptor:
+        """Return a table or a sequence as requests call it, behind its schema."""
+        return self._called[shown.table_id]
 
     @cached_property
     def _by_oid(self) -> dict[int, Descriptor]:
@@ -270,7 +314,7 @@ class SystemCatalog:
         found = next((sequence for sequence in own if sequence is not None), None)
         if found is None:
             return None
-        return f"{TEMPORARY_SCHEMA if found.temporary else PUBLIC}.{text.quoted(found.name)}"
+        return f"{text.quoted(schema_shown(found))}.{text.quoted(found.name)}"
 
     def sequence(self, sequence_id: int) -> Descriptor | None:
         return self._by_id.get(sequence_id)
@@ -278,7 +322,9 @@ class SystemCatalog:
     def relation_name(self, oid: int) -> str:
         """What regclass shows."""
         if oid in self._names:
-            return text.quoted(self._names[oid])
+            within, named = self._names[oid]
+            shown = text.quoted(named)
+            return shown if within in _UNSAID else f"{text.quoted(within)}.{shown}"
         schema, name = SYSTEM_NAMES.get(oid, ("", str(oid)))
         return name if schema in ("", PG_CATALOG) else f"{schema}.{name}"
 
@@ -349,9 +395,10 @@ class SystemCatalog:
         return {table.table_id: table for table in self.tables}
 
     @cached_property
-    def _names(self) -> dict[int, str]:
-        names = {oids.table_oid(table.table_id): table.name for table in self.tables}
-        return names | {entry.oid: entry.name for entry in self.indexes}
+    def _names(self) -> dict[int, tuple[str, str]]:
+        """Schemas, "" = public, and names by number."""
+        names = {oids.table_oid(t.table_id): (_within(t), t.name) for t in self.tables}
+        return names | {entry.oid: (_within(entry.table), entry.name) for entry in self.indexes}
 
     @cached_property
     def _definitions(self) -> dict[int, str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.catalog.namespaces import schema_shown
 from leasehold.catalog.privileges import ALL
-from leasehold.catalog.schema_names import PUBLIC
 from leasehold.catalog.sequence import Sequence
 from leasehold.sql.system_catalog import oids
 from leasehold.values.oids import oid_of
@@ -46,7 +46,7 @@ def sequences_view(catalog: SystemCatalog) -> Iterator[Row]:
     """pg_sequences."""
     for table, found in _sequences(catalog):
         yield {
-            "schemaname": PUBLIC,
+            "schemaname": schema_shown(table),
             "sequencename": table.name,
             "sequenceowner": catalog.role_name(catalog.access.owner_of(table.table_id)),
             "data_type": oid_of(Type(found.type)),
@@ -68,7 +68,7 @@ def information_sequences(catalog: SystemCatalog) -> Iterator[Row]:
             continue
         yield {
             "sequence_catalog": catalog.database,
-            "sequence_schema": PUBLIC,
+            "sequence_schema": schema_shown(table),
             "sequence_name": table.name,
             "data_type": found.type,
             "numeric_precision": INTEGER_BITS[found.type],

@@ -57,6 +57,7 @@ DIGESTS = {
     "ViewWrite": "2f43a6e530a0346b",
     "CommentWrite": "fab303a07eabce17",
     "EnumWrite": "3262a462afc3334d",
+    "NamespaceWrite": "2b1474e8b554d4a5",
 }
 
 

@@ -219,7 +219,7 @@ def test_table(table: str, expected: tuple[str, bool, int]) -> None:
 ALTER = "alter table t "
 REFUSED: list[Refusal] = [
     ("alter table t", SyntaxInvalid, 14),
-    ("alter table s.t drop a", FeatureNotSupported, 13),
+    ("alter table pg_catalog.t drop a", FeatureNotSupported, 13),
     (ALTER + "drop a,", SyntaxInvalid, 22),
     (ALTER + "drop a drop b", SyntaxInvalid, 22),
     # RENAME

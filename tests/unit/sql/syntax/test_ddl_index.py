@@ -151,7 +151,7 @@ REFUSED: list[Refusal] = [
     ("create index i on t (a) tablespace x", FeatureNotSupported, 25),
     ("create index i on t (a, a)", FeatureNotSupported, 21),
     (f"create index i on t ({', '.join(f'c{n}' for n in range(33))})", FeatureNotSupported, 21),
-    ("create index i on s.t (a)", FeatureNotSupported, 19),
+    ("create index i on pg_catalog.t (a)", FeatureNotSupported, 19),
     ("create index s.i on t (a)", SyntaxInvalid, 15),
     ("create index if not exists on t (a)", SyntaxInvalid, 28),
     ("create index i on t", SyntaxInvalid, 20),

@@ -200,7 +200,7 @@ REFUSED: list[Refusal] = [
     ("create table t (a int primary key) as select 1", SyntaxInvalid, 36),
     ("create table t (like u)", FeatureNotSupported, 17),
     ("create table t ()", FeatureNotSupported, 16),
-    ("create table s.t (a int primary key)", FeatureNotSupported, 14),
+    ("create table pg_catalog.t (a int primary key)", FeatureNotSupported, 14),
     ("create table a.b.t (a int primary key)", FeatureNotSupported, 14),
     ("create table t", SyntaxInvalid, 15),
     ("create table (a int primary key)", SyntaxInvalid, 14),
@@ -324,7 +324,7 @@ REFUSED: list[Refusal] = [
     (COLUMN + "boolean default 1)", WrongType, 54),
     (COLUMN + "varchar(2) default 'abc')", TooLong, 57),
     # DROP TABLE
-    ("drop table s.t", FeatureNotSupported, 12),
+    ("drop table pg_catalog.t", FeatureNotSupported, 12),
     ("drop table", SyntaxInvalid, 11),
     ("drop table if not exists t", SyntaxInvalid, 15),
     ("drop table 't'", SyntaxInvalid, 12),

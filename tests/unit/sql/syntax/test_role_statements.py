@@ -110,7 +110,7 @@ _P = PrivilegeNamed
             GrantPrivileges(
                 True,
                 "sequence",
-                (),
+                (ObjectNamed("public", 1),),
                 (_P("usage", (), 7),),
                 (RoleNamed("a", position=50),),
                 all_in_schema=True,
@@ -146,14 +146,13 @@ def test_it_is_read_as_what_it_says(sql: str, made: RoleStatement) -> None:
         ("create role a password 'secret'", FeatureNotSupported, "in the clear"),
         ("alter role a set search_path to x", FeatureNotSupported, "ALTER ROLE … SET"),
         ("grant select on t to session_user", FeatureNotSupported, "SESSION_USER"),
-        ("grant select on all tables in schema x to a", FeatureNotSupported, "schema 'x'"),
+        ("grant select on pg_catalog.t to a", FeatureNotSupported, "schema pg_catalog"),
         ("grant execute on function f() to a", FeatureNotSupported, "GRANT on a function"),
         ("revoke usage on language sql from a", FeatureNotSupported, "REVOKE on a language"),
         ("grant a (x) to b", SyntaxInvalid, "column names cannot be included"),
         ("alter default privileges grant select on tables to a", FeatureNotSupported, "DEFAULT PR"),
         ("alter table t owner to a, add column b int", FeatureNotSupported, "stands alone"),
         ("alter database d owner to a", FeatureNotSupported, "ALTER DATABASE"),
-        ("grant select on x.t to a", FeatureNotSupported, "schema 'x'"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name(

@@ -19,8 +19,10 @@ from leasehold.sql.syntax.session_statements import (
     DeclareCursor,
     Discard,
     Fetch,
+    Listen,
     Modes,
     NothingToDo,
+    Notify,
     Release,
     Reset,
     Rollback,
@@ -31,6 +33,7 @@ from leasehold.sql.syntax.session_statements import (
     Set,
     SetModes,
     Show,
+    Unlisten,
 )
 
 FORWARD, BACKWARD = Direction.FORWARD, Direction.BACKWARD
@@ -108,7 +111,11 @@ MEANINGS = [
     ("fetch forward 7 from c", Fetch("c", Movement(FORWARD, 7), moves=False)),
     ("move backward all in c", Fetch("c", Movement(BACKWARD, None), moves=True)),
     ("move backward from c", Fetch("c", Movement(BACKWARD, 1), moves=True)),
-    ("unlisten *", NothingToDo("UNLISTEN")),
+    ("listen a", Listen("a")),
+    ("unlisten a", Unlisten("a")),
+    ("unlisten *", Unlisten(None)),
+    ("notify a", Notify("a", "")),
+    ("notify a, 'x'", Notify("a", "x")),
     ("vacuum (verbose, analyze) a, public.b (c)", NothingToDo("VACUUM")),
     ("analyze pgbench_branches", NothingToDo("ANALYZE")),
     ("copy t from stdin", CopyIn("t", 6, None, CopyOptions())),

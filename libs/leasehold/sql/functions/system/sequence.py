@@ -83,9 +83,9 @@ def _currval(context: CommitContext, oid: int) -> int:
 
 
 def _setval(context: CommitContext, oid: int, value: int, called: int = 1) -> int:
-    _sequence_values(context).set(
-        _sequence(context, oid, Privilege.UPDATE), value, called=bool(called)
-    )
+    values = _sequence_values(context)
+    found = _sequence(context, oid, Privilege.UPDATE)
+    values.set(system_of(context).catalog.called(found), value, called=bool(called))
     return value
 
 

@@ -1,0 +1,207 @@
+"""What CREATE SCHEMA and DROP SCHEMA do, in PostgreSQL's words, and what may lie in a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from leasehold.catalog.access import Access, check_owner
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.names import relation_names
+from leasehold.catalog.namespaces import NAMESPACES_MAX, SEPARATOR, Namespace
+from leasehold.catalog.object_names import NAME_BYTES_MAX
+from leasehold.catalog.roles import BOOTSTRAP_ROLE
+from leasehold.catalog.schema_names import SCHEMAS
+from leasehold.model.errors import (
+    DependentObjects,
+    DuplicateSchema,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    OutOfRange,
+    ReservedName,
+    UnknownSchema,
+)
+from leasehold.schema_change.plan.rights import check_create
+from leasehold.schema_change.plan.roles import role_of
+from leasehold.sql.syntax.positions import refused_at
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    Change,
+    CreateEnum,
+    CreateIndex,
+    CreateNamespace,
+    CreateSequence,
+    CreateTable,
+    CreateView,
+    DropNamespace,
+    NamespaceStatement,
+    RenameEnum,
+    RenameIndex,
+    RenameSequence,
+    RenameTable,
+)
+
+_SHOWN_MAX: Final = 100
+
+
+class NamespaceChange(NamedTuple):
+    """What a statement comes to: the catalog's `access` with it, and what is told."""
+
+    access: Access
+    notices: tuple[str, ...] = ()
+
+
+def change_namespaces(change: NamespaceStatement, catalog: Catalog, actor: int) -> NamespaceChange:
+    """Return what a statement makes of schemas. Raises UnknownSchema (3F000), DuplicateSchema
+    (42P06), ReservedName (42939), DependentObjects (2BP01), InsufficientPrivilege (42501),
+    OutOfRange, FeatureNotSupported."""
+    with refused_at(change.position):
+        match change:
+            case CreateNamespace():
+                return _create(change, catalog, actor)
+            case DropNamespace():
+                return _drop(change, catalog, actor)
+
+
+def _create(change: CreateNamespace, catalog: Catalog, actor: int) -> NamespaceChange:
+    access, name, owner = catalog.access, change.name, actor
+    if change.owner is not None:
+        owner = role_of(access, change.owner, actor).role_id
+        if actor != BOOTSTRAP_ROLE and not access.roles.is_member_of(actor, owner):
+            said = access.roles.name_of(owner)
+            raise InsufficientPrivilege(f'must be member of role "{said}"')
+        name = name or access.roles.name_of(owner)
+    if name in SCHEMAS or name in access.namespaces_by_name:
+        if change.if_not_exists:
+            return NamespaceChange(access, (f'schema "{name}" already exists, skipping',))
+        raise DuplicateSchema(f'schema "{name}" already exists')
+    check_create(access, actor)
+    if name.startswith("pg_"):
+        raise ReservedName(
+            f'unacceptable schema name "{name}"',
+            detail='The prefix "pg_" is reserved for system schemas.',
+        )
+    _check_name(name, catalog)
+    made = Namespace(access.next_namespace_id(), name)
+    access = access.without_object(made.namespace_id).with_namespace(made)
+    return NamespaceChange(access.with_owner(made.namespace_id, owner))
+
+
+def _check_name(name: str, catalog: Catalog) -> None:
+    access = catalog.access
+    if SEPARATOR in name or len(name.encode()) > NAME_BYTES_MAX:
+        raise FeatureNotSupported(f"a schema whose name has a dot in it, {name!r:.80}")
+    if access.roles.find(name) is not None:
+        raise FeatureNotSupported(
+            f"schema {name!r} would be that of the role of its name, which comes first where that"
+            " one names a table without its schema: search_path is not supported",
+            hint="Give it another name.",
+        )
+    if len(access.namespaces) >= NAMESPACES_MAX:
+        raise OutOfRange(f"a database has at most {NAMESPACES_MAX} schemas")
+    named = next(_names_in(name, catalog), None)
+    if named is not None:
+        raise FeatureNotSupported(
+            f"{named!r:.80} in schema public is called as if it lay in schema {name!r}: rename it"
+            " first"
+        )
+
+
+def _names_in(namespace: str, catalog: Catalog) -> Iterator[str]:
+    """Yield the names of all that lies in a schema, or is being made or dropped there."""
+    begin = namespace + SEPARATOR
+    taken = relation_names(catalog) | catalog.access.enums_by_name.keys()
+    yield from sorted(name for name in taken if name.startswith(begin))
+
+
+def _drop(change: DropNamespace, catalog: Catalog, actor: int) -> NamespaceChange:
+    access, name = catalog.access, change.name
+    if name in SCHEMAS:
+        raise FeatureNotSupported(f"schema {name!r} is built in and stays")
+    found = access.namespaces_by_name.get(name)
+    if found is None:
+        words = f'schema "{name}" does not exist'
+        if change.if_exists:
+            return NamespaceChange(access, (f"{words}, skipping",))
+        raise UnknownSchema(words)
+    check_owner(access, actor, found.namespace_id, name, "schema")
+    begin = name + SEPARATOR
+    relations = {t.name: t for t in catalog.tables() if t.schema == name}
+    left = list(_names_in(name, catalog))
+    if left and change.cascade:
+        raise FeatureNotSupported(
+            f"DROP SCHEMA {name} CASCADE is not supported while something lies in it: drop its"
+            f" tables and sequences first, {', '.join(left[:3])} …"
+        )
+    if left:
+        shown = list(relations) or left
+        lines = []
+        for each in shown[:_SHOWN_MAX]:
+            table = relations.get(each)
+            kind = "sequence" if table is not None and table.sequence is not None else "table"
+            lines.append(f"{kind} {begin}{each.removeprefix(begin)} depends on schema {name}")
+        raise DependentObjects(
+            f"cannot drop schema {name} because other objects depend on it",
+            detail="\n".join(lines),
+            hint="Drop them first; DROP … CASCADE is for an empty schema here.",
+        )
+    return NamespaceChange(access.without_namespace(found.namespace_id))
+
+
+# ------------------------------------------------------------------ what lies in one
+
+
+def check_namespace(change: Change, access: Access) -> None:
+    """Check that the schema is there in which a statement makes something, and that nothing in
+    public is called as if it lay in another one. Raises UnknownSchema (3F000),
+    FeatureNotSupported."""
+    match change:
+        case CreateTable(schema=schema, name=name) | CreateSequence(schema=schema, name=name):
+            if schema:
+                if schema not in access.namespaces_by_name:
+                    position = getattr(change, "position", 1)
+                    raise UnknownSchema(f'schema "{schema}" does not exist', position=position)
+                return
+            _check_in_public(name, access)
+        case CreateView(name=name) | CreateEnum(name=name):
+            _check_in_public(name, access)
+        case RenameEnum(to=to):
+            _check_in_public(to, access)
+        case RenameSequence(name=name, to=to) | RenameIndex(name=name, to=to):
+            _check_renamed(name, to, access)
+        case AlterTable(table=name, actions=(RenameTable(to=to),)):
+            _check_renamed(name, to, access)
+            if namespace_of(name, access) is not None:
+                _refuse_viewed(name, access)
+        case CreateIndex(table=name, name=to, named=True):
+            _check_renamed(name, to, access)
+
+
+def namespace_of(name: str, access: Access) -> Namespace | None:
+    """Return the schema with which a name begins, None for one of public."""
+    said, dot, _ = name.partition(SEPARATOR)
+    return access.namespaces_by_name.get(said) if dot else None
+
+
+def _check_renamed(name: str, to: str, access: Access) -> None:
+    """A new name begins with the schema that the old one begins with."""
+    if namespace_of(name, access) is None:
+        _check_in_public(to, access)
+
+
+def _refuse_viewed(name: str, access: Access) -> None:
+    """Refuse another name of a table that a view's query names behind its schema: no WITH before
+    it can give a table the name that the query knows."""
+    for view in access.views.values():
+        if any(name in (table.called, *table.names) for table in view.tables):
+            raise FeatureNotSupported(
+                f"view {view.name!r} names table {name!r} behind its schema: drop it first, and"
+                " make it again"
+            )
+
+
+def _check_in_public(name: str, access: Access) -> None:
+    if namespace_of(name, access) is not None:
+        raise FeatureNotSupported(
+            f"a name in schema public that is like one of another schema, {name!r:.80}"
+        )
