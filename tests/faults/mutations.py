@@ -78,8 +78,8 @@ BROKEN: Final[Mapping[str, Mutation]] = {
     ),
     "session a TTL too long": Mutation(
         "leasehold/lease/agent/session.py",
-        "self._sent_ns + self._limits.session_ttl_ns - self._limits.margin_ns",
-        "self._sent_ns + 2 * self._limits.session_ttl_ns",
+        "sent_ns + limits.session_ttl_ns - limits.margin_ns",
+        "sent_ns + 2 * limits.session_ttl_ns",
         "D3: an agent's lease ends by its own clock before the master counts it dead",
         (Event(100, "cut", "f1-redis", 5_500, CUT),),
     ),
