@@ -29,6 +29,8 @@ class Mutation:
 
 
 CUT: Final = {"way": "both"}
+UP: Final = {"way": "up"}
+"""What a master has sent lands when another one has taken over."""
 PAUSED_READERS: Final = tuple(
     Event(at, "pause", who, 1_100) for at, who in ((200, "r1"), (1_800, "e1"))
 )
@@ -94,7 +96,7 @@ BROKEN: Final[Mapping[str, Mutation]] = {
         "    if record.epoch < position.epoch:\n        return Verdict.SKIP, after",
         "    if record.epoch < position.epoch - 1:\n        return Verdict.SKIP, after",
         "L1: a record of an earlier term counts for nobody",
-        (Event(300, "pause", "m1", 3_500), Event(4_200, "pause", "m2", 3_500)),
+        (Event(300, "cut", "m1-kafka", 3_500, UP), Event(4_200, "cut", "m2-kafka", 3_500, UP)),
     ),
 }
 MUTATIONS: Final = tuple(BROKEN)
