@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from infra.local_cluster import ROOT, LocalCluster
-from infra.ports import LOOPBACK, BrokerPorts, Ports, find_free_port
+from infra.ports import LOOPBACK, BrokerPorts, Ports
 from tests.faults.kinds import SESSION_TTL_MS
 from tests.faults.links import Links
 from tests.faults.parts import KAFKA, REDIS, SQL, Parts
@@ -53,7 +53,7 @@ class FaultCluster(LocalCluster):
         self.links = links
         self.clocks = clocks
         self._libs = libs
-        self._listeners = {name: find_free_port() for name in parts.processes}
+        self._listeners = {name: links.reserve(f"{name}-listener") for name in parts.processes}
         environ = {**os.environ, **ENVIRON}
         super().__init__(data, Ports.free(), environ, parts.services)
 

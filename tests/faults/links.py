@@ -11,37 +11,44 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import socket
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
 from infra.local_cluster import ROOT, LocalCluster
-from infra.ports import LOOPBACK, find_free_port
+from infra.ports import LOOPBACK, can_bind
 from tests.support.cluster.system_cluster import until
 
 PROXY: Final = "proxy"
 ASK_TIMEOUT_S: Final = 20.0
+PORTS: Final = (12_000, 17_999)
+"""Below those of `infra.ports`, which are chosen long before anybody binds them."""
+TRIES_MAX: Final = 1_000
 
 
 class Links:
     """The links of one cluster, by name."""
 
     def __init__(self) -> None:
-        self._control = find_free_port()
-        self._stream: io.BufferedRWPair | None = None
         self.ports: dict[str, int] = {}
+        self._control = self.reserve(PROXY)
+        self._stream: io.BufferedRWPair | None = None
         self._disturbed: set[str] = set()
 
     def reserve(self, link: str) -> int:
         """Return the port at which `link` will be listened for."""
         if link not in self.ports:
-            taken = {*self.ports.values(), self._control}
-            port = find_free_port()
-            while port in taken:
-                port = find_free_port()
-            self.ports[link] = port
+            self.ports[link] = self._find_port()
         return self.ports[link]
+
+    def _find_port(self) -> int:
+        for _ in range(TRIES_MAX):
+            port = random.SystemRandom().randint(*PORTS)
+            if port not in self.ports.values() and can_bind(port):
+                return port
+        raise OSError(f"no free port between {PORTS[0]} and {PORTS[1]}")
 
     def start(self, cluster: LocalCluster, upstream: Mapping[str, int]) -> None:
         """Start the proxies as a process of `cluster`. `upstream`: the port behind each link."""

@@ -29,6 +29,8 @@ class Mutation:
 
 
 CUT: Final = {"way": "both"}
+UP: Final = {"way": "up"}
+"""What a master has sent lands when another one has taken over."""
 PAUSED_READERS: Final = tuple(
     Event(at, "pause", who, 1_100) for at, who in ((200, "r1"), (1_800, "e1"))
 )
@@ -78,8 +80,8 @@ BROKEN: Final[Mapping[str, Mutation]] = {
     ),
     "session a TTL too long": Mutation(
         "leasehold/lease/agent/session.py",
-        "self._sent_ns + self._limits.session_ttl_ns - self._limits.margin_ns",
-        "self._sent_ns + 2 * self._limits.session_ttl_ns",
+        "sent_ns + limits.session_ttl_ns - limits.margin_ns",
+        "sent_ns + 2 * limits.session_ttl_ns",
         "D3: an agent's lease ends by its own clock before the master counts it dead",
         (Event(100, "cut", "f1-redis", 5_500, CUT),),
     ),
@@ -94,7 +96,7 @@ BROKEN: Final[Mapping[str, Mutation]] = {
         "    if record.epoch < position.epoch:\n        return Verdict.SKIP, after",
         "    if record.epoch < position.epoch - 1:\n        return Verdict.SKIP, after",
         "L1: a record of an earlier term counts for nobody",
-        (Event(300, "pause", "m1", 3_500), Event(4_200, "pause", "m2", 3_500)),
+        (Event(300, "cut", "m1-kafka", 3_500, UP), Event(4_200, "cut", "m2-kafka", 3_500, UP)),
     ),
 }
 MUTATIONS: Final = tuple(BROKEN)
