@@ -42,7 +42,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools browser chart-tools chart faults check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
+.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools chart-tools chart browser faults soak check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,7 +81,7 @@ quick-tests: # the same without lint and types
 	  $(SLOWER:%=--ignore=%) $(ARGS)
 
 test-all: ## everything, what is marked long (more faults, pgbench), and integration in secure mode
-	@$(MAKE) feed-tools browser chart-tools
+	@$(MAKE) feed-tools chart-tools browser
 	@$(MAKE) test MARKS=
 	@$(MAKE) integration SECURE=1 MARKS=
 
@@ -91,6 +91,10 @@ feed-tools: setup ## fetch a schema registry and Kafka Connect, for the long tes
 N ?= 20
 faults: setup ## about N faults on real parts, each round judged (N=200 SEED=7; ARGS="--schedule FILE")
 	@$(PYTHON) -m tests.faults --faults $(N) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+MINUTES ?= 120
+soak: setup ## hours of writers, readers, schema changes and restarts: what grows, what fails (MINUTES=120)
+	@$(PYTHON) -m tests.soak --minutes $(MINUTES) $(ARGS)
 
 browser: ## fetch Chromium, its driver and axe-core, for the long tests of the dashboard's pages
 	@infra/browser.sh

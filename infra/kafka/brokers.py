@@ -130,7 +130,7 @@ class Brokers:
             self._processes.start(name, command, self._environ(name), self._folder)
 
     def stop(self, *names: str, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Have brokers (default: all) hand over what they lead and end."""
+        """Stop brokers (default: all), which hand over what they lead."""
         for name in names or self.names:
             self._processes.stop(name, deadline_s)
 

@@ -171,7 +171,7 @@ class RedisServers:
         return told.pop() if len(told) == 1 else ""
 
     def fail_over(self, deadline_s: float = FAILOVER_DEADLINE_S) -> None:
-        """Have Sentinels make the replica master although the master lives. A replica that has just
+        """Ask Sentinels to make the replica master although the master lives. One that has just
         begun they know a few seconds later. Raises RedisError."""
         give_up = time.monotonic() + deadline_s
         with self._client(self.sentinels[0]) as sentinel:

@@ -1,4 +1,4 @@
-"""`python -m tests.faults [--rounds N] [--seed S] [--schedule FILE] [--set light]`: rounds of drawn
+"""`python -m tests.faults [--faults N] [--seed S] [--schedule FILE] [--set light]`: rounds of drawn
 faults on real parts, each judged.
 
 Exit codes: 0 nothing contradicts, 1 something does, 2 wrong arguments or the machine lacks
@@ -35,7 +35,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=1, help="how often, with --schedule")
     parser.add_argument("--set", choices=SETS, default="light", help="which processes")
     parser.add_argument("--without", action="append", default=[], metavar="KIND", help="leave out")
-    parser.add_argument("--single", action="store_true", help="one fault a round: for the table")
+    parser.add_argument(
+        "--events", type=int, default=0, help="in each round; 0: drawn; 1: for the table of waits"
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep histories and logs there")
     parser.add_argument("--shrink", action="store_true", help="make a failing schedule smaller")
     parser.add_argument("--figures", type=Path, metavar="FILE", help="add recovery times to it")
@@ -65,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
         schedule=schedule,
         repeat=wanted.repeat,
         without=tuple(wanted.without),
-        single=wanted.single,
+        events=wanted.events,
         shrink=wanted.shrink,
         figures=wanted.figures,
         mutation=wanted.mutation,

@@ -9,12 +9,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from tests.faults.cluster import COMPILER, find_compiler, started
-from tests.faults.mutations import mutated
+from tests.faults.mutations import BROKEN, mutated
 from tests.faults.parts import Parts
 from tests.faults.recovery import Recovery, lateness
 from tests.faults.round import Report, Rounds
@@ -29,7 +29,7 @@ TRIES: Final = 3
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
     """What is to be run. `faults`: how many, about; `schedule`: this one alone, `repeat` times;
-    `single`: one fault a round; `mutation`: of the product, and the end once it is seen."""
+    `events`: in each round, 0 = drawn; `mutation`: of the product, and the end once it is seen."""
 
     parts: Parts
     faults: int = 20
@@ -37,7 +37,7 @@ class Wishes:
     schedule: Schedule | None = None
     repeat: int = 1
     without: tuple[str, ...] = ()
-    single: bool = False
+    events: int = 0
     shrink: bool = False
     figures: Path | None = None
     mutation: str | None = None
@@ -87,8 +87,10 @@ class Campaign:
             yield from [wishes.schedule] * wishes.repeat
             return
         without = (*wishes.without, *(() if find_compiler() else (COMPILER,)))
+        led = BROKEN[wishes.mutation].events if wishes.mutation else ()
         while self.faults < wishes.faults:
-            yield draw(seed, wishes.parts, without, int(wishes.single))
+            drawn = draw(seed, wishes.parts, without, wishes.events)
+            yield replace(drawn, events=led) if led else drawn
             seed += 1
 
     def _one(self, schedule: Schedule) -> Report:

@@ -11,20 +11,28 @@ from pathlib import Path
 from typing import Final
 
 from infra.local_cluster import ROOT
+from tests.faults.schedule import Event
 
 LIBS: Final = ROOT / "libs"
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """`old` stands in `path` once; with `new` in its place the promise `breaks` is broken."""
+    """`old` stands in `path` once; with `new` in its place the promise `breaks` is broken.
+    `events`: faults that lead to the harm, () = those that are drawn do soon enough."""
 
     path: str
     old: str
     new: str
     breaks: str
+    events: tuple[Event, ...] = ()
 
 
+CUT: Final = {"way": "both"}
+PAUSED_READERS: Final = tuple(
+    Event(at, "pause", who, 1_100) for at, who in ((200, "r1"), (1_800, "e1"))
+)
+"""Awake again while a lease that is a second too long still runs."""
 COHERENCY: Final = "leasehold/replication/coherency.py"
 LEDGER: Final = "leasehold/adapters/redis/ledger.lua"
 BROKEN: Final[Mapping[str, Mutation]] = {
@@ -40,6 +48,7 @@ BROKEN: Final[Mapping[str, Mutation]] = {
         "grant.asked_ns + grant.duration_ms * NS_PER_MS)",
         "grant.asked_ns + (grant.duration_ms + 1_000) * NS_PER_MS)",
         "C3: a lease ends on its holder's clock before it ends on the master's",
+        PAUSED_READERS,
     ),
     "outcome forgotten": Mutation(
         "leasehold/replication/outcomes.py",
@@ -65,12 +74,14 @@ BROKEN: Final[Mapping[str, Mutation]] = {
         "    local holding = from > 0 and blocked(row, from)\n",
         "    local holding = false\n",
         "D2: nobody holds a version below the one before the new one",
+        (Event(100, "cut", "f1-kafka", 4_000, CUT),),
     ),
     "session a TTL too long": Mutation(
         "leasehold/lease/agent/session.py",
         "self._sent_ns + self._limits.session_ttl_ns - self._limits.margin_ns",
         "self._sent_ns + 2 * self._limits.session_ttl_ns",
         "D3: an agent's lease ends by its own clock before the master counts it dead",
+        (Event(100, "cut", "f1-redis", 5_500, CUT),),
     ),
     "fence off by one": Mutation(
         "leasehold/catalog/catalog.py",
@@ -83,6 +94,7 @@ BROKEN: Final[Mapping[str, Mutation]] = {
         "    if record.epoch < position.epoch:\n        return Verdict.SKIP, after",
         "    if record.epoch < position.epoch - 1:\n        return Verdict.SKIP, after",
         "L1: a record of an earlier term counts for nobody",
+        (Event(300, "pause", "m1", 3_500), Event(4_200, "pause", "m2", 3_500)),
     ),
 }
 MUTATIONS: Final = tuple(BROKEN)

@@ -16,6 +16,7 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from infra.ports import LOOPBACK
@@ -141,7 +142,8 @@ class Side(asyncio.Protocol):
         elif item:
             peer.transport.write(item)
         elif peer.transport.can_write_eof():
-            peer.transport.write_eof()
+            with suppress(OSError):  # it has gone meanwhile, and will be heard of
+                peer.transport.write_eof()
 
     def reset(self) -> None:
         """End it at once; whoever is there is told by RST."""

@@ -47,6 +47,7 @@ AFTER_S: Final = 0.7
 COHERENT_S: Final = 90.0
 SET_UP_S: Final = 60.0
 FED_S: Final = 60.0
+LOG_BYTES_MAX: Final = 32 << 20
 LOOK_AGAIN_S: Final = 0.02
 
 
@@ -119,6 +120,7 @@ class _Round:
         self._parts = self._cluster.parts
         self._requests: list[RequestClient] = []
         self._ended: list[str] = []
+        self._logged = {name: self._log_of(name).stat().st_size for name in self._parts.processes}
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "schedule.json").write_text(schedule.to_json())
 
@@ -138,6 +140,7 @@ class _Round:
         ops = self._ops()
         evidence = self._evidence(ops)
         report.wrong += self._ended
+        report.wrong += self._defects()
         report.wrong += judge(evidence)
         report.wrong += self._checked()
         report.waits = waits_of(ops, first_ns, mended_ns, coherent_ns)
@@ -361,9 +364,25 @@ class _Round:
             lives[path.stem] = [json.loads(line) for line in lines if line]
         return lives
 
+    def _log_of(self, name: str) -> Path:
+        return self._cluster.processes.logs / f"{name}.log"
+
+    def _defects(self) -> list[str]:
+        """What processes logged of errors that nobody foresaw, in this round."""
+        found = []
+        for name, begin in self._logged.items():
+            with self._log_of(name).open("rb") as log:
+                log.seek(begin)
+                text = log.read(LOG_BYTES_MAX).decode("utf-8", "replace")
+            _, traceback, behind = text.partition("Traceback (most recent call last)")
+            if traceback:
+                found.append(f"{name} logged a traceback: {behind[:1_500]}")
+        return found
+
     def _checked(self) -> list[str]:
         """What `leasehold check` finds: the conditions of d ⊨ S and the checksums of every node."""
         said = check(self._cluster)
+        (self._folder / "check.json").write_text(said.out)
         told = json.loads(said.out) if said.out else {}
         wrong = [f"check: {trouble}" for trouble in told.get("troubles", [said.err[-400:]])]
         missing = set(self._parts.nodes) - {report["node"] for report in told.get("reports", [])}

@@ -103,7 +103,7 @@ class MasterSteps:
         kills = tuple(sessions.step(report, world.now, world.now))
         kept = self._objects.keep_sessions(sessions)
         world = world._replace(sessions=kept, kills=kills or world.kills)
-        if self._bounds.failovers:
+        if self._bounds.failovers and self._objects.watch(world.watch).may_vouch(report):
             world, _ = self._parties.call(world, Vouch(world.epoch, run_id(world), report.calls))
         return world
 

@@ -22,7 +22,8 @@ class Bounds:
     """`aways`: calls given up without an answer; `losses`: restarts of the ledger with the state
     of the beginning; `flushes`: it is emptied under the same run id; `takeovers`: new masters.
     `failovers`: a replica with the state of the beginning takes the ledger's place, which lives on.
-    `strays`: the agent never finds the new one. `prompt`: the agent's calls are answered in the
+    `strays`: the agent never finds the new one. `returns`: the master goes back to the one before;
+    agent and master then each have the other one. `prompt`: the agent's calls are answered in the
     same step. `steady`: the one user stays.
     `hasty`: jobs neither drain nor ask the watch, so that the ledger alone has to hold D1."""
 
@@ -33,6 +34,7 @@ class Bounds:
     takeovers: int = 0
     failovers: int = 0
     strays: bool = False
+    returns: int = 0
     prompt: bool = False
     steady: bool = False
     hasty: bool = False
@@ -81,6 +83,7 @@ class World(NamedTuple):
     old: int = -1
     old_run: int = 0
     astray: bool = False
+    returns: int = 0
 
 
 def run_id(world: World) -> str:

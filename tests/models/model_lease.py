@@ -73,22 +73,21 @@ class Model:
         world = world._replace(now=TTL)
         world = self.master.takes(world, MasterTimePassed())
         world = self.parties.step(world, VersionKnown(TABLE, 1))
-        world = self.parties.step(world, Want(TABLE, 1))
-        while world.call is not None:
-            world, reply = self.parties.call(world, world.call[1])
-            world = self.parties.step(world._replace(call=None), Answered(reply))
+        world = self._answered(self.parties.step(world, Want(TABLE, 1)))
         world = self.master.look(world)
-        if self.bounds.failovers:
-            world = self._vouched(world)
+        if self.bounds.failovers:  # it asks once more, and hears that it counts (D11)
+            world = world._replace(now=world.now + 1)
+            world = self._answered(self.parties.step(world, TimePassed()))
+            world = self.master.look(world)
         assert world.using == (1,), world
         return world
 
-    def _vouched(self, world: World) -> World:
-        """The agent asks once more, and hears that the master has vouched for it (D11)."""
-        world = self.parties.step(world._replace(now=world.now + 1), TimePassed())
-        assert world.call is not None, "it asks soon"
-        world, reply = self.parties.call(world, world.call[1])
-        return self.parties.step(world._replace(call=None), Answered(reply))
+    def _answered(self, world: World) -> World:
+        """The ledger answers the agent until it asks for no more."""
+        while world.call is not None:
+            world, reply = self.parties.call(world, world.call[1])
+            world = self.parties.step(world._replace(call=None), Answered(reply))
+        return world
 
     def starts(self) -> list[tuple[str, World]]:
         return [("the subscriber has a user on version 1", self._first)]
@@ -188,6 +187,18 @@ class Model:
                     ledger=self._first.ledger,
                     run=world.run + 1,
                     failovers=world.failovers + 1,
+                ),
+            )
+        if world.failovers and world.returns < self.bounds.returns:
+            yield (
+                "the master goes back to the ledger before",
+                world._replace(
+                    old=world.ledger,
+                    old_run=world.run,
+                    ledger=world.old,
+                    run=world.old_run,
+                    astray=not world.astray,
+                    returns=world.returns + 1,
                 ),
             )
         if world.astray and world.call is None and not self.bounds.strays:

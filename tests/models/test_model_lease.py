@@ -24,6 +24,7 @@ GOING = Bounds(ticks=3, prompt=True, hasty=True)
 HASTY_LOSS = Bounds(ticks=3, losses=1, prompt=True, steady=True, hasty=True)
 FAILOVER = Bounds(ticks=3, failovers=1, prompt=True, steady=True, hasty=True)
 ASTRAY = Bounds(ticks=4, failovers=1, strays=True, prompt=True, steady=True, hasty=True)
+BACK = Bounds(ticks=3, failovers=1, returns=1, prompt=True, steady=True, hasty=True)
 TAKEOVER = Bounds(ticks=3, takeovers=1, prompt=True, steady=True)
 
 
@@ -44,6 +45,7 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
         pytest.param("D1 D2 D7: takeover", TAKEOVER, id="takeover"),
         pytest.param("D1 D6: failover", FAILOVER, id="failover"),
         pytest.param("D1 D11: astray", ASTRAY, id="astray"),
+        pytest.param("D1 D11: back again", BACK, id="back"),
     ],
 )
 def test_the_leases_do_no_harm(subject: str, bounds: Bounds, model_line: AddLine) -> None:

@@ -21,7 +21,6 @@ from leasehold.replica.rows_seen import RowName
 from leasehold.replica.schema_in_transaction import BlockSchema, Shown
 from leasehold.replica.sequences.session_values import LocalSequence
 from leasehold.replica.temporary_tables import (
-    ROW_BYTES,
     TemporarySchema,
     TemporaryTables,
     size_of_row,
@@ -35,7 +34,8 @@ OPERATIONS_MAX: Final = 250_000
 """As many as a request takes; what they may come to in bytes is found out when it is packed."""
 _DIGEST_BYTES: Final = 16
 OPERATION_BYTES: Final = 350
-"""Of an operation, beside the values: about what holds them. `ROW_BYTES`: of an own row."""
+ROW_BYTES: Final = 150
+"""Of an operation and of an own row, beside the values: about what holds them."""
 
 
 class _Nothing:
@@ -152,6 +152,7 @@ class PendingChanges:
         self._held = 0
         temporary = temporary or TemporaryTables(0)
         self.temporary = temporary.schema
+        self._temporary_images = temporary.images
         self.temporary_bytes = temporary.bytes
         self.temporary_changed = False
         self.operations: list[Operation] = []
@@ -531,8 +532,21 @@ class PendingChanges:
         for (table_id, key), values in self.rows.items() if tables else ():
             if table_id in found:
                 descriptor, images = found[table_id]
-                images[key] = None if values is None else image_of(descriptor, values)
+                images[key] = None if values is None else self._image(descriptor, key, values)
         return found
+
+    def _image(self, descriptor: Descriptor, key: Key, values: dict[str, Any]) -> Image:
+        """Return a row as stores have it; of a temporary table it is made once, since each
+        statement on one asks for all of its rows."""
+        if not descriptor.temporary:
+            return image_of(descriptor, values)
+        name = descriptor.table_id, key
+        known = self._temporary_images.get(name)
+        if known is not None and known[0] is values and known[1] is descriptor:
+            return known[2]
+        image = image_of(descriptor, values)
+        self._temporary_images[name] = (values, descriptor, image)
+        return image
 
     def digest(self, table_id: int, prefix: Key, *, whole: bool) -> bytes:
         """Return a digest of own rows whose keys begin so (`whole`: is that key); b"": of none."""

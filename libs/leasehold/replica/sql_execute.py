@@ -192,6 +192,7 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
         }
         there = True
         if write.before is None:
+            _move(writes, table, moving)  # it may take a key that one before it leaves
             writes.insert(table, key, values, _names(descriptor, write.arbiters))
         elif write.after is None:
             there = writes.delete(table, key, found=found)
@@ -200,6 +201,12 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
         else:
             there = writes.update(table, key, values, found=found)
         assert there, "the statement has found it in the same snapshot"
+    _move(writes, table, moving)
+
+
+def _move(writes: WriteSet, table: str, moving: list[tuple[Key, dict[str, Any]]]) -> None:
+    """Change rows whose keys change, together: one may take what another one leaves."""
     if moving:
         there = writes.update_together(table, moving)
         assert there, "the statement has found them in the same snapshot"
+        moving.clear()

@@ -17,6 +17,7 @@ from leasehold.catalog.elements import CommitContext
 from leasehold.model.budget import size_of
 from leasehold.model.errors import FeatureNotSupported, InvalidDefinition
 from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
 from leasehold.replica.rows_seen import RowName
 from leasehold.replica.sequences.session_values import LocalSequence
 from leasehold.schema_change.plan.answers import Told, read_all_told
@@ -46,8 +47,8 @@ _SESSIONS_FROM: Final = 42
 MB_MAX: Final = 256
 BYTES_MAX: Final = MB_MAX << 20
 """Of a session's temporary tables, by its setting."""
-ROW_BYTES: Final = 150
-"""Of a row beside its values: about what holds them."""
+ROW_BYTES: Final = 400
+"""Of a row beside its values: about what holds them, twice."""
 DROP: Final = "drop"
 DELETE: Final = "delete"
 
@@ -174,8 +175,8 @@ class TemporarySchema:
 
 class TemporaryTables:
     """What a session has of temporary tables between its transactions: their `rows`, which come to
-    so many `bytes`. `claims`: keys of unique indexes that its rows have, or had
-    (`sql_session/constraint_check.py`)."""
+    so many `bytes`; `images` has rows as stores have them, with what they were made of. `claims`:
+    keys of unique indexes that its rows have, or had (`sql_session/constraint_check.py`)."""
 
     def __init__(self, session: int) -> None:
         """Begin with none, for the session of that number."""
@@ -191,6 +192,7 @@ class TemporaryTables:
         self.schema = TemporarySchema(self._session)
         self.rows: dict[RowName, dict[str, Any] | None] = {}
         self.bytes = 0
+        self.images: dict[RowName, tuple[dict[str, Any], Descriptor, Image]] = {}
         self.claims: dict[tuple[int, int, Key], list[Key]] = {}
 
     def keep(
@@ -210,6 +212,7 @@ class TemporaryTables:
         schema = schema.with_starts({n: s for n, s in starts.items() if _has(schema, n)})
         kept = {t.table_id for t in schema.made.values() if at_commit.get(t.table_id) != DELETE}
         self.rows = {name: row for name, row in rows.items() if name[0] in kept and row is not None}
+        self.images = {name: each for name, each in self.images.items() if name in self.rows}
         if len(kept) < len(made):
             self.claims = {name: has for name, has in self.claims.items() if name[0] in kept}
             held = sum(size_of_row(row) for row in self.rows.values())

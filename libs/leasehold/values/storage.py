@@ -418,7 +418,8 @@ def keep_stored(kind: Type) -> Converter:
     def keep(value: Any) -> Any:
         if fit(value) != value:
             raise TooLong(
-                f"{len(value)} characters, with blanks at its end, are too long for {kind}"
+                f"{len(value)} characters, with blanks at its end, are too long for {kind}: take"
+                " the blanks away by rtrim(…) first, or say USING"
             )
         return value
 

@@ -46,7 +46,6 @@ ENVIRON = {**os.environ, "LEASEHOLD_SESSION_TTL_MS": "3000"}
 """Short, since a ledger that lost its state is waited for one whole TTL (D6)."""
 MORE: Final = {"brokers": 3, "redis": SENTINEL}
 PAUSE_S: Final = 0.05
-WITH_OTHERS: Final = "each is another failover of ten seconds, of the same parts"
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +141,7 @@ def test_l4_the_broker_that_leads_the_log_dies(
     goes_on(load, session, "it came back")
 
 
-@pytest.mark.long(WITH_OTHERS)
+@pytest.mark.long("another failover of ten seconds and more, of the same parts")
 def test_l4_the_active_controller_dies(cluster: LocalCluster, load: Load, session: Session) -> None:
     controller = cluster.brokers.active_controller()
     assert controller
@@ -152,7 +151,7 @@ def test_l4_the_active_controller_dies(cluster: LocalCluster, load: Load, sessio
     starts_again(cluster, controller)
 
 
-@pytest.mark.long(WITH_OTHERS)
+@pytest.mark.long("another failover of ten seconds and more, of the same parts")
 def test_l4_the_broker_that_leads_the_log_stands_still(
     cluster: LocalCluster, load: Load, session: Session
 ) -> None:
@@ -168,7 +167,7 @@ def test_l4_the_broker_that_leads_the_log_stands_still(
     goes_on(load, session, "it woke")
 
 
-@pytest.mark.long(WITH_OTHERS)
+@pytest.mark.long("another failover of ten seconds and more, of the same parts")
 def test_l2_a_broker_comes_back_with_an_empty_disk(
     cluster: LocalCluster, load: Load, session: Session
 ) -> None:
@@ -217,7 +216,7 @@ def test_d6_d11_sentinel_makes_the_replica_master(
     assert "D11" not in logged(cluster, "m1")
 
 
-@pytest.mark.long(WITH_OTHERS)
+@pytest.mark.long("another failover of ten seconds and more, of the same parts")
 def test_d11_a_master_of_redis_that_stood_still_wakes_as_none(
     cluster: LocalCluster,
     watch: ClusterWatch,
@@ -243,7 +242,7 @@ def test_d11_a_master_of_redis_that_stood_still_wakes_as_none(
     cluster.start("redis")
 
 
-@pytest.mark.long(WITH_OTHERS)
+@pytest.mark.long("another failover of ten seconds and more, of the same parts")
 def test_d11_there_and_back_again(
     cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer, load: Load
 ) -> None:

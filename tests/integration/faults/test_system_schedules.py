@@ -24,12 +24,15 @@ pytestmark = not_in_secure_mode("its proxies stand between processes and listene
 
 SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "0"))
 FEW: Final = 20
+AT_ONCE: Final = 3
+"""Faults of a round, where there are few: most of a round is its beginning and its end."""
 MANY: Final = 200
 
 
-def run(faults: int, folder: Path, tell: Tell) -> None:
+def run(faults: int, folder: Path, tell: Tell, events: int = 0) -> None:
     lines: list[str] = []
-    campaign = Campaign(Wishes(parts=LIGHT, faults=faults, seed=SEED), folder, lines.append)
+    wishes = Wishes(parts=LIGHT, faults=faults, seed=SEED, events=events)
+    campaign = Campaign(wishes, folder, lines.append)
     went_well = campaign.run()
     tell("\n".join([lines[0], *lines[campaign.rounds + 1 :]]))
     schedules = [report.schedule.to_json() for report in campaign.failed]
@@ -37,7 +40,7 @@ def run(faults: int, folder: Path, tell: Tell) -> None:
 
 
 def test_c1_l5_faults_lose_nothing(tmp_path: Path, tell: Tell) -> None:
-    run(FEW, tmp_path, tell)
+    run(FEW, tmp_path, tell, AT_ONCE)
 
 
 @pytest.mark.long("two hundred faults, a quarter of an hour; twenty in make test")

@@ -324,14 +324,14 @@ def test_they_are_bounded(servers: tuple[Server, Server]) -> None:
     with ours.psycopg(autocommit=True) as one:
         one.execute("set leasehold.temp_tables_mb = 1")
         one.execute("create temp table big (id int, word text)")
-        one.execute("insert into big select i, repeat('x', 1000) from generate_series(1, 800) i")
+        one.execute("insert into big select i, repeat('x', 1000) from generate_series(1, 600) i")
         with pytest.raises(psycopg.Error) as caught:
             one.execute(
-                "insert into big select i, repeat('x', 1000) from generate_series(1, 800) i"
+                "insert into big select i, repeat('x', 1000) from generate_series(1, 600) i"
             )
         assert caught.value.sqlstate == "54000"
         assert "leasehold.temp_tables_mb" in str(caught.value.diag.message_hint)
-        assert one.execute("select count(*) from big").fetchall() == [(800,)]
+        assert one.execute("select count(*) from big").fetchall() == [(600,)]
         one.execute("delete from big where id > 10")
         one.execute("insert into big select i, repeat('x', 1000) from generate_series(1, 500) i")
 

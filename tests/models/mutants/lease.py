@@ -41,11 +41,13 @@ class Rules:
     # --- the master's view (session_watch.py, ledger_watch.py) ---
     death_by_own_clock: bool = True  # D7: a master that has just come kills at first sight
     grace_waits: bool = True  # D6: ready at once, agents have not re-registered
+    vouch_when_recorded: bool = True  # D11: vouched for in a ledger that the next one ignores
     grace_in_log: bool = True  # D6: the next master finds the run id on record, skips the wait
     # --- the agent (holder.py) ---
     reregister_before_extend: bool = True  # D6: a renewal by another run id extends leases lost
     expiry_from_send_time: bool = True  # D3: the reply's time: valid after the master's TTL
     extend_when_vouched: bool = True  # D11: a Redis that is master no more extends its leases
+    acquire_when_vouched: bool = True  # D11: a lease that no master knows is used by another's word
     release_at_zero_only: bool = True  # D4: a lease is released under a running transaction
     move_at_once: bool = True  # D4: new users are still put on the old version
 
@@ -112,6 +114,9 @@ def _wait_for_nobody(_kept: Any, _watch: LedgerWatch) -> int:
     return 0
 
 
+BREAKS("vouch_when_recorded", LedgerWatch, "may_vouch")(_always)
+
+
 @BREAKS("grace_in_log", LedgerWatch, "_looked")
 def _skip_the_wait(kept: Any, watch: LedgerWatch, report: LivenessReport) -> list[Effect]:
     if report.epoch == watch._epoch and report.run_id == watch._recorded and report.seeded:
@@ -146,6 +151,7 @@ def _count_from_the_answer(kept: Any, session: AgentSession, sent_ns: int, now_n
 
 
 BREAKS("extend_when_vouched", AgentSession, "_needs_vouch")(_never)
+BREAKS("acquire_when_vouched", AgentSession, "may_acquire")(_always)
 
 
 BREAKS("release_at_zero_only", Holder, "_may_go")(_always)

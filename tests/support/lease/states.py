@@ -55,7 +55,7 @@ def _key_of_session(session: AgentSession) -> Key:
         session._counter,
         session._confirmed,
         session._sent_ns,
-        tuple(session._unvouched),
+        (tuple(session._unvouched), session._vouched),
     )
 
 

@@ -241,7 +241,7 @@ class Master:
         now_ns = self.world.now_ns
         for death in self.sessions.step(report, now_ns, now_ns):
             self.call(death)
-        if self.vouches:
+        if self.vouches and self.watch.may_vouch(report):
             self.call(Vouch(self.epoch, report.run_id, report.calls))
 
     def tick(self) -> None:

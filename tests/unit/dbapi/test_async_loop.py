@@ -32,6 +32,7 @@ LONG: Final = "select count(*) from generate_series(1, 3000000) a, generate_seri
 ON_THE_LOOP: Final = {
     *("async_connection.py", "own_thread.py", "cursor.py", "connection.py"),
     *("session.py", "running.py", "node.py", "database.py", "wire_errors.py", "errors.py"),
+    "notifications.py",
 }
 """Files of this project whose functions may be called there: cancelling goes down to the node."""
 MAY_LOCK: Final = {
@@ -39,6 +40,7 @@ MAY_LOCK: Final = {
     "join": "a thread that has done all its work",
     "cancel": "a flag",
     "look_again": "whoever waits is told to look",
+    "wake_waiters": "the same of whoever waits for notifications",
     "_acquireLock": "logging's, of asyncio itself",
 }
 _LOCKS_OWN: Final = frozenset(

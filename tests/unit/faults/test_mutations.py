@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.kinds import KINDS
 from tests.faults.mutations import BROKEN, LIBS, mutated
+from tests.faults.parts import LIGHT
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -27,3 +29,9 @@ def test_a_copy_is_broken_and_the_library_is_not(tmp_path: Path) -> None:
         assert mutation.old in (LIBS / mutation.path).read_text("utf-8")
     with mutated(None, tmp_path) as copy:
         assert copy is None
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_leads_to_its_harm_may_befall(name: str) -> None:
+    for event in BROKEN[name].events:
+        assert event.who in KINDS[event.kind].whom(LIGHT)

@@ -217,6 +217,23 @@ def grace_waits() -> str:
     return world.harm()
 
 
+def vouch_when_recorded() -> str:
+    """The master vouches for an agent in the next ledger, and goes back to the one before."""
+    world = World()
+    master = world.ready_master(vouches=True)
+    before = world.ledger.fail_over()
+    master.look()
+    agent = world.agent("s1", has_store=False)
+    agent.want()
+    master.look()
+    world.pass_time(SECOND, agent)
+    agent.ledger, world.ledger = world.ledger, before
+    master.look()
+    assert master.watch.may_publish
+    two_steps(world, master)
+    return world.harm()
+
+
 def grace_in_log() -> str:
     """Races 3: on record before the wait is over; the next master skips it."""
     world = World()
@@ -289,6 +306,26 @@ def extend_when_vouched() -> str:
     return world.harm()
 
 
+def acquire_when_vouched() -> str:
+    """A session that counts in one ledger takes a lease in the next; the master goes back."""
+    world = World({1: (1, 1), 2: (1, 1)})
+    master = world.ready_master(vouches=True)
+    agent = world.agent("s1", has_store=False)
+    agent.want(table=2)
+    master.look()
+    world.pass_time(SECOND, agent)
+    assert agent.in_use(), "the master has vouched for it"
+    before = world.ledger.fail_over()
+    master.look()
+    world.pass_time(6 * SECOND, agent)  # registers
+    agent.want(table=1)
+    agent.ledger, world.ledger = world.ledger, before
+    master.look()
+    assert master.watch.may_publish
+    two_steps(world, master)
+    return world.harm()
+
+
 def release_at_zero_only() -> str:
     world = World()
     master = world.ready_master()
@@ -328,10 +365,12 @@ STORIES: list[Story] = [
     renew_checks_held,
     death_by_own_clock,
     grace_waits,
+    vouch_when_recorded,
     grace_in_log,
     reregister_before_extend,
     expiry_from_send_time,
     extend_when_vouched,
+    acquire_when_vouched,
     release_at_zero_only,
     move_at_once,
 ]

@@ -55,7 +55,7 @@ def test_it_waits_until_everybody_reads_it() -> None:
             outcome = world.ask(request)
             assert (outcome.code, outcome.final) == ("0A000", True)
             assert "notifications" in outcome.message
-        assert world.ask({"table": "t", "op": "upsert", "values": {"id": 1}}).lsn
+        assert world.ask({"table": "t", "op": "upsert", "key": {"id": 1}, "values": {"a": 1}}).lsn
     assert all(commit.notifications is None for commit in world.commits())
 
 

@@ -39,6 +39,9 @@ QUEUED_RECORDS_MIN: Final = 100_000
 """How many are fetched ahead: librdkafka's own."""
 RECORDS_MAX: Final = 10_000
 ASK_TIMEOUT_S: Final = 5.0
+ASK_SEVERAL_S: Final = 15.0
+"""Where there are several brokers: when the one dies that leads a partition, some seconds pass
+until the others know, and then one of them answers."""
 ASK_AGAIN_S: Final = 0.02
 
 _OFFSET_GONE: Final = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
@@ -128,6 +131,7 @@ class TopicReader:
         raised.
         """
         self._bootstrap = settings.bootstrap
+        self._asks_s = ASK_SEVERAL_S if "," in settings.bootstrap else ASK_TIMEOUT_S
         self._watch = ClientWatch(settings, client_id)
         self._give_up = give_up
         self._pause = threading.Event()  # never set
@@ -294,19 +298,22 @@ class TopicReader:
             raise self._watch.unavailable(f"reading {where}", KafkaException(error))
         self._watch.note(f"{error.name()} {topic}", f"{where}: {error.str()}; still trying")
 
-    def end_offset(self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S) -> int:
+    def end_offset(self, topic: str, partition: int, timeout_s: float | None = None) -> int:
         """Return the offset that the next record will get, asked of the leader now. Raises
         BusUnavailable."""
         return self.offsets(topic, partition, timeout_s)[1]
 
-    def first_offset(self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S) -> int:
+    def first_offset(self, topic: str, partition: int, timeout_s: float | None = None) -> int:
         """Return the first offset that has not been deleted. Raises BusUnavailable."""
         return self.offsets(topic, partition, timeout_s)[0]
 
     def offsets(
-        self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S
+        self, topic: str, partition: int, timeout_s: float | None = None
     ) -> tuple[int, int]:
-        """Return `first_offset` and `end_offset`, asked together. Raises BusUnavailable."""
+        """Return `first_offset` and `end_offset`, asked together, for `timeout_s` at most (default:
+        as long as it may take to find the leader). Raises BusUnavailable."""
+        if timeout_s is None:
+            timeout_s = self._asks_s
         topic_partition = TopicPartition(topic, partition)
         doing = f"asking for the end of {topic}"
         self._look(topic)

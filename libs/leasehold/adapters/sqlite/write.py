@@ -438,6 +438,11 @@ def _make_own(
 def _own_values(
     descriptor: Descriptor, ids: Sequence[int], rows: Mapping[Key, Image | None]
 ) -> Iterator[tuple[Any, ...]]:
+    if descriptor.temporary and not descriptor.hidden_key:  # an image has all of its row
+        for primary, image in rows.items():
+            found = image or dict(zip(descriptor.primary_key, primary, strict=True))
+            yield (*map(found.get, ids), int(image is None))
+        return
     for primary, image in rows.items():
         whole = {**(image or {}), **dict(zip(descriptor.primary_key, primary, strict=True))}
         yield (*(whole.get(e) for e in ids), int(image is None))

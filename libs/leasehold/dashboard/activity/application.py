@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import faust
+from faust.types import TP
 
 from leasehold.adapters.codec.log_activity import read_activity
 from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.dashboard.activity.log_order import LogOrder
 from leasehold.dashboard.activity.windows import (
     MINUTE_S,
     SECOND_S,
@@ -46,6 +49,8 @@ WITHIN_S: Final = 0.25
 SECONDS_KEPT_S: Final = 120.0
 MINUTES_KEPT_S: Final = 900.0
 """What was told stands on the topic: tables need what is not over, and what was before."""
+AHEAD_S: Final = 60
+"""So far behind the first record after a start something may be counted already."""
 LOOK_BACK: Final = 5
 """Windows before the first one after a start in which one is looked for that was never told."""
 SESSION_TIMEOUT_S: Final = 12.0
@@ -88,6 +93,7 @@ def activity_app(
     seconds = _WrittenWindows(app, told, "seconds", SECOND_S, SECONDS_KEPT_S, ACTIVITY_SECONDS)
     minutes = _WrittenWindows(app, told, "minutes", MINUTE_S, MINUTES_KEPT_S, ACTIVITY_MINUTES)
     steps = _StepWindows(app, told)
+    order = LogOrder()
     log = app.topic(topics.log.name, key_serializer="raw", value_serializer="raw", internal=False)
     jobs = app.topic(topics.jobs.name, key_serializer="raw", value_serializer="raw", internal=False)
 
@@ -103,8 +109,19 @@ def activity_app(
     async def count_writes(stream: Any) -> None:
         async for events in stream.take_events(RECORDS_MAX, within=WITHIN_S):
             with saying_failures():
-                await seconds.count(events)
-                await minutes.count(events)
+                if order.next is None:
+                    # A group that was cut off early has committed nothing, and begins at the end;
+                    # and one of its tables may have been written further than the other.
+                    found = (seconds.find_next(events[0]), minutes.find_next(events[0]))
+                    order.next = min(filter(None, found), default=None)
+                offsets = [event.message.offset for event in events]
+                follow, missing = order.follow(offsets, boottime_ns() / 1e9)
+                if missing is not None:
+                    LOG.info("records of the log from offset %d on are read again", missing)
+                    await app.consumer.seek(TP(topics.log.name, 0), missing)
+                if follow:
+                    await seconds.count(events[:follow])
+                    await minutes.count(events[:follow])
             beat()
 
     @app.agent(jobs)
@@ -150,6 +167,7 @@ class _WrittenWindows:
         self._length_s = length_s
         self._told = told
         self._partition = partition
+        self._kept_windows = int(kept_s) // length_s
         self._open_s: int | None = None
         self._table = app.Table(name, default=dict, partitions=1, help="writes")
         self._windows = self._table.tumbling(float(length_s), expires=kept_s).relative_to_stream()
@@ -166,6 +184,16 @@ class _WrittenWindows:
                 # Of a master whose clock is behind: what was told of that window was too little.
                 await self._tell(from_s, self._value_at(of_window[0], from_s))
             self._open_s = max(from_s, self._open_s or from_s)
+
+    def find_next(self, event: Any) -> int | None:
+        """Return the offset behind what was counted before this event, by a process before this
+        one; None where nothing of late was."""
+        begin_s = self._begin_of(event)
+        looked = (
+            self._value_at(event, begin_s - back * self._length_s)
+            for back in range(-AHEAD_S // self._length_s, self._kept_windows + 1)
+        )
+        return max((value["through"] for value in looked if value), default=None)
 
     def _begin_of(self, event: Any) -> int:
         at_s = int(event.message.timestamp)

@@ -20,6 +20,8 @@ LOG: Final = logging.getLogger("leasehold.activity")
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
 TOPICS_TIMEOUT_S: Final = 10.0
+TALKATIVE: Final = ("faust.tables", "faust.transport", "aiokafka")
+"""Loggers that draw tables of offsets at each start, on many lines."""
 STOP_S: Final = 20.0
 LOOK_EVERY_S: Final = 0.5
 
@@ -63,6 +65,8 @@ class ActivityCounting(Closing):
     def _make_app(self, beat: Callable[[], None], fail: Callable[[BaseException], None]) -> Any:
         from leasehold.dashboard.activity.application import activity_app  # an extra
 
+        for name in TALKATIVE:
+            logging.getLogger(name).setLevel(logging.WARNING)
         return activity_app(self._kafka, self._topics, self._folder, beat, fail)
 
     def _beat(self) -> None:

@@ -33,10 +33,11 @@ export function patch(old, wanted) {
   }
   if (old.nodeType !== Node.ELEMENT_NODE || old.hasAttribute("data-own")) return old;
   for (const { name } of [...old.attributes]) {
-    if (!wanted.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
+    if (name !== "style" && !wanted.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
   }
   for (const { name, value } of [...wanted.attributes]) {
-    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    // A style is set by its properties: as an attribute the content security policy forbids it.
+    if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   patchStyle(old, wanted);
   patchChildren(old, [...wanted.childNodes]);

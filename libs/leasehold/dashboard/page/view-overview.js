@@ -61,7 +61,7 @@ function tiles(state) {
     tile("master", log.master || "none", log.epoch ? `epoch ${log.epoch}` : "no epoch claimed yet"),
     tile("coherent nodes", `${coherent} of ${state.nodes.length}`, plural(state.tables_there, "table")),
     tile("lease ledger", state.ledger.state, plural(state.ledger.sessions.length, "agent session")),
-    tile("dead letters", count(state.dead_letters), "next offset of their topic"));
+    tile("dead letters", count(rates.dead_lettered), "since this dashboard looks"));
 }
 
 export function ranges(path) {

@@ -78,7 +78,7 @@ class Holder:
         """Return when TimePassed is next needed, None where only an event can bring work."""
         if self._in_flight is not None or not self._has_work():
             return None
-        if self.session.in_order and not self._wanted and not self._leaving:
+        if self.session.in_order and not self._leaving and not self._may_acquire():
             due_ns = self.session.renew_ns
             if self._missing:
                 due_ns = min(due_ns, self._missing_ns)
@@ -295,9 +295,14 @@ class Holder:
             if lease.status is LeaseStatus.HELD and self._may_go(lease):
                 lease.status = LeaseStatus.RELEASING
                 return Release(session.id, session.counter, *lease.id)
-        for wanted in self._wanted:
-            return Acquire(session.id, session.counter, *wanted)
+        if self._may_acquire():
+            return Acquire(session.id, session.counter, *next(iter(self._wanted)))
         return None
+
+    def _may_acquire(self) -> bool:
+        """Whether there is a lease to ask for, and it would be usable: with a store it always is
+        (D3)."""
+        return bool(self._wanted) and (self.has_store or self.session.may_acquire())
 
     def _may_go(self, lease: HeldLease) -> bool:
         """Whether nobody uses it (D4)."""

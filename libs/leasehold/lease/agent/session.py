@@ -65,6 +65,7 @@ class AgentSession:
         "_run_id",
         "_sent_ns",
         "_unvouched",
+        "_vouched",
         "expires_ns",
         "id",
         "is_open",
@@ -83,6 +84,7 @@ class AgentSession:
         self._confirmed = 0  # the counter of the last one answered: what the ledger has (D6)
         self._sent_ns = 0
         self._unvouched: list[tuple[int, int]] = []  # (call, when it was sent), in order
+        self._vouched = False  # a call to the ledger of that run id counts
         self.id = 0  # 0: none
         self.is_open = False
         self.must_register = False  # D6: ledger and agent may differ in what is held
@@ -122,6 +124,11 @@ class AgentSession:
     def sent(self, now_ns: int) -> None:
         self._sent_ns = now_ns
 
+    def may_acquire(self) -> bool:
+        """Whether a lease granted now is one that a master knows of: its session counts in the
+        ledger that grants it. What one before has made it live is no word on that (D11)."""
+        return self._vouched
+
     def is_awaiting_vouch(self, now_ns: int) -> bool:
         """Whether it is open, and usable only once the master has vouched for a call."""
         return self.is_open and bool(self._unvouched) and now_ns >= self.expires_ns
@@ -130,6 +137,7 @@ class AgentSession:
         """The ledger of this run id knows all that is held here, by the log's versions."""
         if run_id != self._run_id:
             self._unvouched.clear()  # the numbers of another ledger's calls
+            self._vouched = False
         self._run_id = run_id
         self.is_open = True
         self.must_register = False
@@ -151,12 +159,14 @@ class AgentSession:
         self.trouble = None
         if not self._needs_vouch(extension):
             self._unvouched.clear()
+            self._vouched = True
             self._extend(self._sent_ns, now_ns)
             return
         if len(self._unvouched) >= UNVOUCHED_MAX:
             del self._unvouched[-1]  # the first ones are vouched for first, this one last
         self._unvouched.append((extension.call, self._sent_ns))
         while self._unvouched and self._unvouched[0][0] <= extension.vouched:
+            self._vouched = True
             self._extend(self._unvouched.pop(0)[1], now_ns)
         self._ask_soon(now_ns)
 
@@ -174,7 +184,7 @@ class AgentSession:
     def _ask_soon(self, now_ns: int) -> None:
         """Ask before the next renewal is due, where the master is late in vouching."""
         limits = self._limits
-        if now_ns >= self.expires_ns:
+        if not self.expires_ns:  # it has just begun
             self.renew_ns = self._sent_ns + limits.retry_after_ns
         elif now_ns >= self.expires_ns - limits.session_ttl_ns // 2:
             pause_ns = max(limits.retry_after_ns, limits.renew_every_ns // LOOKS_PER_RENEWAL)
@@ -189,3 +199,4 @@ class AgentSession:
         self.is_open = False
         self.must_register = must_register
         self._unvouched.clear()
+        self._vouched = False

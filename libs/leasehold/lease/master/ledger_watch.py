@@ -133,6 +133,13 @@ class LedgerWatch:
         once."""
         self._tables = tables
 
+    def may_vouch(self, report: LivenessReport) -> bool:
+        """Whether this master may vouch for the calls that a look has seen (D11). Only in the
+        ledger on record: a master that finds another one there, this one or the next, waits for
+        those that were vouched for here (D6)."""
+        on_record = report.run_id == self._recorded
+        return on_record and report.ready and report.epoch == self._epoch
+
     def due_ns(self) -> int | None:
         """Return when TimePassed is next needed."""
         return self._until_ns if self.phase is Phase.WAITING else None

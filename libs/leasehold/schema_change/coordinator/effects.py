@@ -36,8 +36,8 @@ class LedgerReplied(NamedTuple):
 
 
 class Confirmed(NamedTuple):
-    """This node was master by the log at `since_ns`: a record of its own that it appended then was
-    read back."""
+    """The word that this node was master by the log at `since_ns`: a record that it appended then
+    was read back."""
 
     since_ns: int
 

@@ -200,7 +200,7 @@ class LedgerSide:
         return seen.at_ns <= since_ns
 
     def _note_calls(self, report: LivenessReport, now: Now) -> None:
-        if not (self._settings.vouches and report.seeded and report.epoch == self._epoch):
+        if not (self._settings.vouches and self._watch.may_vouch(report)):
             self._seen = None
         elif self._seen is None and report.calls != self._vouched:
             self._seen = SeenCalls(report.run_id, report.calls, now.mono_ns)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from leasehold.catalog.object_names import joined_names, object_name
+from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.ddl.constraints import keep_text
 from leasehold.sql.expressions.default import refuse_changing
 from leasehold.sql.expressions.expression import column_of_expression
@@ -45,9 +46,11 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
     table = relation_name(reading, body["relation"])
     word_index = reading.at(body["relation"]["location"])
     if body["accessMethod"] != "btree":
-        reading.refuse(
+        raise FeatureNotSupported(
             f"index method {body['accessMethod']!r:.40} is not supported; btree is",
-            reading.next(word_index, "using"),
+            position=reading.position(reading.next(word_index, "using")),
+            hint="Of jsonb index what is asked for: CREATE INDEX ON t ((doc ->> 'key')) is used by"
+            " WHERE doc ->> 'key' = 'value'.",
         )
     opening = reading.opening(word_index)
     parts = _parts(reading, body["indexParams"], opening, table)

@@ -242,7 +242,8 @@ def test_a_type_changes_with_what_rests_on_it(
 
     def rested(key: int, code: Any) -> dict[str, Any]:
         values = {"code": code, "city": f"city {key % 10}"}
-        return {"table": "rested", "op": "insert", "key": {"id": key}, "values": values}
+        fields = {"table": "rested", "op": "insert", "key": {"id": key}, "values": values}
+        return {**fields, "on_conflict": "fail"}
 
     made_tables(producer, RESTED, [rested(key, key) for key in range(ROWS)])
     keys = count(ROWS)

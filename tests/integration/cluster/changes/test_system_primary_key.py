@@ -185,25 +185,33 @@ def test_a_new_column_becomes_the_key_while_rows_come(
     insert = {"table": "heap", "op": "insert"}
     rows = [{**insert, "values": {"tag": f"tag {n}"}} for n in range(ROWS)]
     made_tables(producer, "CREATE TABLE heap (tag text)", rows)
-    job, tags, keyed = begin(producer, HEAP), [f"tag {n}" for n in range(ROWS)], 0
-    while keyed < 5:
+    job, tags = begin(producer, HEAP), [f"tag {n}" for n in range(ROWS)]
+
+    def add(**key: int) -> None:
         tag = f"later {len(tags)}"
-        outcome = settled(producer.submit({**insert, "values": {"tag": tag}}))
-        if outcome.code == MalformedRequest.sqlstate:
-            keyed += 1
-            key = {"id": 1_000_000 + keyed}
-            outcome = settled(producer.submit({**insert, "key": key, "values": {"tag": tag}}))
+        fields = {**insert, "values": {"tag": tag}, **({"key": key} if key else {})}
+        outcome = settled(producer.submit(fields))
         assert outcome.lsn, outcome
         tags.append(tag)
+
+    while (known := watch.view.jobs.get(job)) is None or not known.job.status.ended:
+        add()
+    meanwhile = len(tags) - ROWS
+    assert meanwhile > 5
     ended(watch, job)
+    for number in range(5):
+        add()
+        add(id=1_000_000 + number)
+    update = {"table": "heap", "op": "update", "key": {"id": 1_000_000}, "values": {"tag": "mine"}}
+    outcome = settled(producer.submit(update))
+    assert outcome.lsn, outcome
     replica.wait_applied(outcome.lsn)
     replica.wait_coherent()
     found = list(replica.scan("heap"))
-    assert sorted(row["tag"] for row in found) == sorted(tags)
+    assert sum(row["tag"] == "mine" for row in found) == 1
     ids = [row["id"] for row in found]
     assert len({*ids}) == len(ids) == len(tags)
-    assert sum(number > 1_000_000 for number in ids) == 5
-    update = {"table": "heap", "op": "update", "key": {"id": ids[0]}, "values": {"tag": "mine"}}
-    assert settled(producer.submit(update)).lsn
-    assert settled(producer.submit({**insert, "key": {"id": ids[1]}})).code == "23505"
+    assert sum(number >= 1_000_000 for number in ids) == 5
+    twice = {**insert, "key": {"id": ids[1]}, "values": {}, "on_conflict": "fail"}
+    assert settled(producer.submit(twice)).code == "23505"
     assert_consistent(cluster, NODES)
