@@ -96,14 +96,9 @@ class KubernetesApi:
             self._kubelet.pods[name].container.kill()
 
     def select(self, kind: str, labels: str) -> list[Manifest]:
-        """Return what has these labels, `name=value` with commas."""
-        wanted = dict(each.split("=", 1) for each in labels.split(",") if "=" in each)
+        """Return what has these labels, `name=value` or `name!=value` with commas."""
         with self._lock:
-            return [
-                each
-                for each in self._found[kind].values()
-                if wanted.items() <= each["metadata"].get("labels", {}).items()
-            ]
+            return [each for each in self._found[kind].values() if _has(each, labels)]
 
     def find(self, kind: str, name: str) -> Manifest | None:
         with self._lock:
@@ -200,10 +195,9 @@ def _handler(api: KubernetesApi) -> type[BaseHTTPRequestHandler]:
                 while True:
                     with suppress(Empty):
                         told = queue.get(timeout=WATCH_S)
-                        wanted = dict(w.split("=", 1) for w in labels.split(",") if "=" in w)
                         metadata = told["object"]["metadata"]
-                        has = wanted.items() <= metadata.get("labels", {}).items()
-                        if told["of"] == kind and has and name in ("", metadata["name"]):
+                        has = told["of"] == kind and _has(told["object"], labels)
+                        if has and name in ("", metadata["name"]):
                             line = json.dumps({k: told[k] for k in ("type", "object")}).encode()
                             self.wfile.write(b"%x\r\n%s\n\r\n" % (len(line) + 1, line))
                             self.wfile.flush()
@@ -249,6 +243,15 @@ def _done(
         merged = {**found, "metadata": {**found["metadata"], **body.get("metadata", {})}}
         return HTTPStatus.OK, api.put(kind, merged)
     return HTTPStatus.OK, found
+
+
+def _has(found: Manifest, labels: str) -> bool:
+    own = found["metadata"].get("labels", {})
+    for each in filter(None, labels.split(",")):
+        name, _, value = each.partition("=")
+        if (own.get(name.rstrip("!")) == value) == name.endswith("!"):
+            return False
+    return True
 
 
 def _status(code: int, words: str) -> Manifest:
