@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -67,8 +67,10 @@ def start_session(
     _let_workers_import(settings)
     from pyspark.sql import SparkSession  # only the process with the JVM pays for this import
 
-    # By a file: what stands on its command line everybody on the machine reads.
-    with conf_file(scratch / "spark.conf", conf):
+    # By a file: what stands on its command line everybody on the machine reads. Where the JVM is
+    # started it makes a folder `artifacts`, and no setting names another place: an image's own
+    # folder can't be written to.
+    with conf_file(scratch / "spark.conf", conf), chdir(scratch):
         session: SparkSession = SparkSession.builder.getOrCreate()
     return session
 

@@ -1,4 +1,4 @@
-"""Has Helm render the chart with each set of values of its folder `ci`.
+"""Renders the chart with Helm: with each set of values of its folder `ci`.
 
 What comes of it is committed (`infra/helm/rendered`), so that tests of it need no Helm, which takes
 minutes to build, and so that it can be read. A digest in the first line tells what it was made of.

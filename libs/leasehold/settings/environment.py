@@ -147,7 +147,7 @@ class KafkaSettings:
         if self.uses_tls:
             if self.ca is not None:
                 options["ssl.truststore.type"] = "PEM"
-                options["ssl.truststore.location"] = str(self.ca)
+                options["ssl.truststore.location"] = str(self.ca.absolute())  # it runs elsewhere
             if self.certificate is not None and self.key is not None:
                 # The JVM takes a PEM key store as one file or as text; ours are two files.
                 options["ssl.keystore.type"] = "PEM"

@@ -24,7 +24,13 @@ PORT: Final = 443
 WATCH_S: Final = 0.5
 PREFIX: Final = f"/api/v1/namespaces/{NAMESPACE}/"
 VERBS: Final = {"GET": "get", "POST": "create", "DELETE": "delete", "PATCH": "patch"}
-LIST_OF: Final = {"pods": "PodList", "configmaps": "ConfigMapList"}
+LIST_OF: Final = {
+    "pods": "PodList",
+    "configmaps": "ConfigMapList",
+    "persistentvolumeclaims": "PersistentVolumeClaimList",
+    "services": "ServiceList",
+}
+CONFIGURED_S: Final = 60.0
 
 
 class KubernetesApi:
@@ -38,7 +44,8 @@ class KubernetesApi:
         self._token = token
         self._rules = rules
         self._lock = threading.Lock()
-        self._found: dict[str, dict[str, Manifest]] = {"pods": {}, "configmaps": {}}
+        self._found: dict[str, dict[str, Manifest]] = {kind: {} for kind in LIST_OF}
+        self._changed = threading.Condition()
         self._watchers: list[SimpleQueue[dict[str, Any]]] = []
         self._version = 1
 
@@ -56,18 +63,29 @@ class KubernetesApi:
             self._found[kind][name] = kept
             if kind == "configmaps" and told == "ADDED":
                 self._kubelet.add({"kind": "ConfigMap", **made})
+            with self._changed:
+                self._changed.notify_all()
             self._tell(kind, told, kept)
             return kept
 
     def start(self, made: Manifest) -> Manifest:
-        """Start a pod that was asked for."""
+        """Have a pod started that was asked for, once the config maps are there that it names: it
+        may come before them."""
         pending = self.put("pods", made, {"phase": "Pending"})
-        name = made["metadata"]["name"]
-        pod = self._kubelet.start(name, made["spec"])
+        threading.Thread(target=self._run, args=(made,), daemon=True).start()
+        return pending
+
+    def _run(self, made: Manifest) -> None:
+        volumes = made["spec"].get("volumes", ())
+        wanted = {each["configMap"]["name"] for each in volumes if "configMap" in each}
+        with self._changed:
+            there = self._found["configmaps"]
+            if not self._changed.wait_for(lambda: wanted <= there.keys(), CONFIGURED_S):
+                return  # it stays pending
+        pod = self._kubelet.start(made["metadata"]["name"], made["spec"])
         address = pod.container.address
         running = {"phase": "Running", "podIP": address, "containerStatuses": []}
         self.put("pods", made, running)
-        return pending
 
     def drop(self, kind: str, name: str) -> None:
         with self._lock:
@@ -78,14 +96,9 @@ class KubernetesApi:
             self._kubelet.pods[name].container.kill()
 
     def select(self, kind: str, labels: str) -> list[Manifest]:
-        """Return what has these labels, `name=value` with commas."""
-        wanted = dict(each.split("=", 1) for each in labels.split(",") if "=" in each)
+        """Return what has these labels, `name=value` or `name!=value` with commas."""
         with self._lock:
-            return [
-                each
-                for each in self._found[kind].values()
-                if wanted.items() <= each["metadata"].get("labels", {}).items()
-            ]
+            return [each for each in self._found[kind].values() if _has(each, labels)]
 
     def find(self, kind: str, name: str) -> Manifest | None:
         with self._lock:
@@ -182,10 +195,9 @@ def _handler(api: KubernetesApi) -> type[BaseHTTPRequestHandler]:
                 while True:
                     with suppress(Empty):
                         told = queue.get(timeout=WATCH_S)
-                        wanted = dict(w.split("=", 1) for w in labels.split(",") if "=" in w)
                         metadata = told["object"]["metadata"]
-                        has = wanted.items() <= metadata.get("labels", {}).items()
-                        if told["of"] == kind and has and name in ("", metadata["name"]):
+                        has = told["of"] == kind and _has(told["object"], labels)
+                        if has and name in ("", metadata["name"]):
                             line = json.dumps({k: told[k] for k in ("type", "object")}).encode()
                             self.wfile.write(b"%x\r\n%s\n\r\n" % (len(line) + 1, line))
                             self.wfile.flush()
@@ -231,6 +243,15 @@ def _done(
         merged = {**found, "metadata": {**found["metadata"], **body.get("metadata", {})}}
         return HTTPStatus.OK, api.put(kind, merged)
     return HTTPStatus.OK, found
+
+
+def _has(found: Manifest, labels: str) -> bool:
+    own = found["metadata"].get("labels", {})
+    for each in filter(None, labels.split(",")):
+        name, _, value = each.partition("=")
+        if (own.get(name.rstrip("!")) == value) == name.endswith("!"):
+            return False
+    return True
 
 
 def _status(code: int, words: str) -> Manifest:
