@@ -319,14 +319,15 @@ class TopicReader:
         self._look(topic)
 
         def ask(slice_s: float) -> tuple[int, int]:
-            found = self._consumer.get_watermark_offsets(
+            found: Any = self._consumer.get_watermark_offsets(
                 topic_partition, timeout=slice_s, cached=False
             )
             # ⚠ While a partition changes its leader librdkafka may answer without having heard of
             # one of them: with OFFSET_INVALID, by which a log would seem to have lost its end.
             if found is None or min(found) < 0:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-            return found
+            first, end = found
+            return first, end
 
         try:
             return self._ask(doing, ask, timeout_s)
