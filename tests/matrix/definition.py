@@ -109,16 +109,19 @@ class Computed:
 
 class Rekeyed(NamedTuple):
     """From the content `since` on the primary key is `column`, which holds in each row what the one
-    before, `former`, does. "": that table has none, hence has a key that nobody sees."""
+    before, `former`, does. "": that table has none, hence has a key that nobody sees. `new`: the
+    content from which on the column can be given, 0 = it was there."""
 
     column: str
     since: int
     former: str = "id"
+    new: int = 0
 
     def columns(self, content: int) -> tuple[str, str]:
-        """The key, and the column that holds the same."""
-        now = content >= self.since
-        return (self.column, self.former) if now else (self.former, self.column)
+        """The key, and the column that holds the same, "" = it is not there."""
+        if content >= self.since:
+            return self.column, self.former
+        return self.former, self.column if content >= self.new else ""
 
 
 class Cascades(NamedTuple):

@@ -16,7 +16,7 @@ from leasehold.catalog.states import State
 from leasehold.in_process.bus import Message
 from leasehold.in_process.network import PipelineHops
 from leasehold.lease.agent.session import HolderLimits
-from leasehold.model.errors import FeatureNotSupported, MalformedRequest
+from leasehold.model.errors import FeatureNotSupported, MalformedRequest, UnknownColumn
 from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
 from tests.matrix.definition import Definition, Write
 from tests.matrix.shape import columns_of, content_of, others_of, shape_of
@@ -269,7 +269,10 @@ class World(Stage):
         """One write that a fault may delay, so that what it meets depends."""
         words = f"{write.name} beside a fault at {self.place}"
         fields = self.definition.fields(write, 0, None, self.content(self.newest.version))
-        named = set() if self.definition.rekeyed is None else NAMED_OTHERWISE
+        rekeyed = self.definition.rekeyed
+        named = set() if rekeyed is None else {*NAMED_OTHERWISE}
+        if rekeyed is not None and rekeyed.new:
+            named.add(UnknownColumn.sqlstate)
         self.expect(words, fields, {*write.outcome, *named}, write=write)
 
     def control(self, action: str, foreseen: str) -> bytes:

@@ -23,6 +23,7 @@ from leasehold.values.dates import INFINITY
 from leasehold.values.storage import from_storage, to_json, to_storage
 from leasehold.values.text_io import from_text, to_text
 from leasehold.values.time_zone import UTC as ZONE
+from leasehold.values.time_zone import at_zone, local_of
 from leasehold.values.types import Type
 from services.examples.decoding import decode_row as decoded_by_stranger
 
@@ -37,6 +38,7 @@ def test_it_is_the_same_word_in_every_form(name: str, word: str) -> None:
     kind, stored = Type(name), BOTH[word]
     assert from_text(kind, f" {word.upper()}\n", TOKYO) == stored
     assert to_text(kind, stored, TOKYO) == word
+    assert local_of(stored, TOKYO) == at_zone(stored, TOKYO) == stored
     assert to_storage(kind)(word) == stored
     assert from_storage(kind, stored) == to_json(kind, stored) == word
     assert from_text(Type(name, length=None if name == "date" else 0), word) == stored
