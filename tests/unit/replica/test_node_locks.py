@@ -11,6 +11,7 @@ import pytest
 from leasehold.in_process.ledger import MemoryLedger
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.lease.commands import (
+    ClaimLocks,
     Command,
     KillSession,
     Liveness,
@@ -22,10 +23,10 @@ from leasehold.lease.commands import (
     Vouch,
 )
 from leasehold.lease.replies import LivenessReport, Reply
-from leasehold.model.errors import AdvisoryLockLost, LedgerUnavailable
+from leasehold.model.errors import AdvisoryLockLost, LedgerUnavailable, QueryCanceled
 from leasehold.model.records.requests import LockFence
 from leasehold.replica import advisory_locks
-from leasehold.replica.advisory_locks import LockName, NodeLocks, Waits
+from leasehold.replica.advisory_locks import ROWS, LockName, NodeLocks, Waits
 from leasehold.sql_session.advisory_locks import SessionLocks, Taken
 
 ONE = Taken(LockName(1, 0, 1), True)
@@ -271,3 +272,35 @@ def test_d11_no_lock_is_given_by_a_ledger_that_nobody_vouches_for(
         tries(node.session(1))
     assert not ledger.memory.state().locks
     node.locks.close()
+
+
+ROWS_CLAIMED = [LockName(ROWS, 7, n) for n in range(4)]
+
+
+def test_rows_are_claimed_past_those_of_others(nodes: tuple[Node, Node]) -> None:
+    """The first that are free, as many as are wanted, and its own again; given back together."""
+    one, other = nodes[0].session(1), nodes[1].session(2)
+    first, second, third, fourth = ROWS_CLAIMED
+    assert one.claim(ROWS_CLAIMED, 2, exclusive=True) == [first, second]
+    assert other.claim(ROWS_CLAIMED, 1, exclusive=True) == [third]
+    assert other.claim(ROWS_CLAIMED, 9, exclusive=True) == [third, fourth]
+    assert one.claim(ROWS_CLAIMED, 9, exclusive=False) == [first, second]
+    assert one.fence() is not None
+    one.end_transaction()
+    assert other.claim(ROWS_CLAIMED, 9, exclusive=True) == ROWS_CLAIMED
+
+
+def test_a_claim_whose_answer_is_lost_is_given_back(
+    ledger: Ledger, nodes: tuple[Node, Node]
+) -> None:
+    one, other = nodes[0].session(1), nodes[1].session(2)
+    ended = SessionLocks(nodes[0].locks, 3, lambda: Waits(lambda: True, 0.0), lambda: True)
+    kept = ROWS_CLAIMED[:1]
+    assert one.claim(kept, 1, exclusive=True) == kept
+    ledger.lost_replies = {ClaimLocks}
+    with pytest.raises(QueryCanceled):
+        ended.claim(ROWS_CLAIMED, 9, exclusive=True)
+    ledger.lost_replies = set()
+    assert other.claim(ROWS_CLAIMED, 9, exclusive=True) == []
+    nodes[0].pass_ms(1_000)
+    assert other.claim(ROWS_CLAIMED, 9, exclusive=True) == ROWS_CLAIMED[1:]
