@@ -198,6 +198,7 @@ class FakeKafkaNode:
 
     def __init__(self) -> None:
         self.node = self.lease = self
+        self.followers: tuple[object, ...] = ()
         self.held = False
         self.asked = 0
         self.on_tick: Callable[[], None] = lambda: None

@@ -19,7 +19,8 @@ class Node(SimpleNamespace):
     def __init__(self, *, coherent: bool, error: StoreUnwritable | None = None) -> None:
         agent = SimpleNamespace(leases=None)
         lease = SimpleNamespace(holds=lambda _now_ns: coherent)
-        super().__init__(error=error, on_tick=None, node=SimpleNamespace(lease=lease, agent=agent))
+        node = SimpleNamespace(lease=lease, agent=agent, followers=())
+        super().__init__(error=error, on_tick=None, node=node)
 
 
 FULL = "the store can't be written"

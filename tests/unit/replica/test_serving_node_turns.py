@@ -10,13 +10,15 @@ from typing import Any, cast
 import pytest
 
 from leasehold.replica.serving_node import ServingNode
+from leasehold.settings.client import ClientSettings
 
 SOON_S = 20
 
 
 def serving() -> tuple[ServingNode, Any]:
-    node: Any = SimpleNamespace(error=None, on_tick=None)
-    return ServingNode(node, cast(Any, None), cast(Any, None)), node
+    inner = SimpleNamespace(followers=())
+    node: Any = SimpleNamespace(error=None, on_tick=None, node=inner)
+    return ServingNode(node, cast(Any, None), ClientSettings()), node
 
 
 def test_who_tells_of_a_step_never_waits_for_those_who_look() -> None:
