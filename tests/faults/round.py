@@ -131,7 +131,7 @@ class _Round:
         with Recorder(self._folder / "harness.jsonl") as recorder, self._uses():
             clients = self._clients(recorder)
             self._order(work=True)
-            with _working(clients):
+            with _working(clients), self._mended():
                 self._pause.wait(WARM_UP_S)
                 first_ns, mended_ns = self._carry_out()
                 coherent_ns = self._await_coherent()
@@ -146,6 +146,15 @@ class _Round:
         report.waits = waits_of(ops, first_ns, mended_ns, coherent_ns)
         report.operations = len(ops)
         self._tear_down()
+
+    @contextmanager
+    def _mended(self) -> Iterator[None]:
+        """Whoever is interrupted mends first: clients may wait for what is broken."""
+        try:
+            yield
+        except BaseException:
+            self._injection.mend_all()
+            raise
 
     # ------------------------------------------------------------ before and behind
 
