@@ -156,8 +156,8 @@ class KafkaDriver:
             self._take_later(event)
 
     def learn_queues(self) -> None:
-        """Have the consumer know who leads the queues' topics, so that a new master's first read of
-        them does not wait for that, half a second. What can't be learnt now is asked then."""
+        """Ask who leads the queues' topics, so that a new master's first read of them does not wait
+        for that, half a second. What can't be learnt now is asked then."""
         try:
             for queue in self._topics.queues:
                 self.reader.offsets(queue, 0, QUEUE_ASK_TIMEOUT_S)

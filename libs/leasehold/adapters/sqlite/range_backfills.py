@@ -36,7 +36,7 @@ import msgpack
 
 from leasehold.adapters.os.scheduling import take_short_turns
 from leasehold.adapters.sqlite.checking.yielding import (
-    FILL_REST,
+    BACKFILL_REST,
     STEPS_BETWEEN_LOOKS,
     GivesWay,
     ProcessorWaits,
@@ -279,7 +279,9 @@ class RangeBackfills:
             return Merged(passed, 0)
         waited_ns = self._waits_of_users_ns()
         if waited_ns is not None:
-            return Merged(passed, pause_by_need_ns(worked_ns, waited_ns, FILL_REST, gentle=gentle))
+            return Merged(
+                passed, pause_by_need_ns(worked_ns, waited_ns, BACKFILL_REST, gentle=gentle)
+            )
         return Merged(passed, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
 
     def _waits_of_users_ns(self) -> int | None:
@@ -474,7 +476,7 @@ class _Sorter:
             connection.execute(f"PRAGMA cache_size = -{SORTER_CACHE_MB * 1024}")
             connection.execute("ATTACH ? AS store", (str(self._store),))
             connection.set_progress_handler(
-                GivesWay(self._users, self._closing, FILL_REST), STEPS_BETWEEN_LOOKS
+                GivesWay(self._users, self._closing, BACKFILL_REST), STEPS_BETWEEN_LOOKS
             )
             connection.execute(work.make)
             connection.execute(work.select, work.bindings)

@@ -21,7 +21,7 @@ import apsw
 import pytest
 
 from leasehold.adapters.sqlite import range_backfills
-from leasehold.adapters.sqlite.checking.yielding import FILL_REST
+from leasehold.adapters.sqlite.checking.yielding import BACKFILL_REST
 from leasehold.adapters.sqlite.range_backfills import DIRECT_ROWS_MAX
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
@@ -335,7 +335,7 @@ def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
     store.close()
     assert (first.rows, second.rows) == (8, rows), "a piece took twice 2 ms"
     if took_ms == 4:
-        assert first.pause_ns == 4_000_000 * (2 * FILL_REST + 1 if gentle else FILL_REST)
+        assert first.pause_ns == 4_000_000 * (2 * BACKFILL_REST + 1 if gentle else BACKFILL_REST)
     else:
         assert first.pause_ns == 36_000_000, "nine times what it has worked"
 

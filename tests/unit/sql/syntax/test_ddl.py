@@ -138,7 +138,6 @@ def test_refused(refusal: Refusal) -> None:
 
 
 NAMED: list[tuple[str, str]] = [
-    ("alter table t add a int primary key", "PRIMARY KEY"),
     ("alter table t add foreign key (a) references u on update set null (a)", "ON DELETE actions"),
     ("alter table t add foreign key (a, b) references u match partial", "MATCH PARTIAL"),
     ("alter table t add a int generated always as (1) virtual", "VIRTUAL"),

@@ -26,7 +26,7 @@ from typing import Final
 WORK_NS: Final = 2_000_000
 """Processor time between two pauses: about what a writer's next thread waits for its turn."""
 CHECK_REST: Final = 2
-FILL_REST: Final = 4
+BACKFILL_REST: Final = 4
 """Least pauses by need, in parts of the work before them. Sorting and merging hold up writers in
 two ways, by the processor and by the thread that applies the log; a check only by the first, and
 each second of it keeps the WAL from being reset."""
