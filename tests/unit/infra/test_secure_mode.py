@@ -57,7 +57,7 @@ def test_files_are_for_their_owner_and_are_made_once(data: Path) -> None:
     before = files_in(folder)
     SecureMode(data, PORTS, "air").make()
     assert files_in(folder) == before
-    assert len(secrets_in(folder)) == 2 * len(USERS) + 6, "each secret is another one"
+    assert len(secrets_in(folder)) == 2 * len(USERS) + 4, "each secret is another one"
 
 
 def test_certificates_are_of_the_authority_and_for_loopback(data: Path) -> None:
