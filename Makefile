@@ -22,7 +22,7 @@ MODELS := $(wildcard tests/models tests/schema_change)
 SECURED := $(wildcard $(addprefix tests/integration/,cluster faults infra/test_infra.py kafka redis services spark))
 MATRIX := $(wildcard tests/matrix)
 ISOLATION := $(wildcard tests/isolation)
-NO_SUITES := tests/bench tests/faults tests/support tests/__pycache__
+NO_SUITES := tests/bench tests/faults tests/soak tests/support tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
 UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(ISOLATION) $(NO_SUITES),$(FOLDERS))
 # The matrix first: it copies its process for each case, which costs more the more this one holds.

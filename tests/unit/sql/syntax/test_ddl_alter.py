@@ -236,7 +236,6 @@ REFUSED: list[Refusal] = [
     (ALTER + "add a int first", SyntaxInvalid, 25),
     (ALTER + "add a int after b", SyntaxInvalid, 25),
     (ALTER + "add (a int)", SyntaxInvalid, 19),
-    (ALTER + "add a int primary key", FeatureNotSupported, 25),
     (ALTER + "add a int references u match partial", FeatureNotSupported, 38),
     (ALTER + "add a int references u not valid", SyntaxInvalid, 42),
     (ALTER + "add a int references", SyntaxInvalid, 35),
