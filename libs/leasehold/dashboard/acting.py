@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -123,11 +123,16 @@ class Acting:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def run(
-        self, connection: UserConnection, text: str, *, writes: bool = False
+        self,
+        connection: UserConnection,
+        text: str,
+        *,
+        writes: bool = False,
+        parameters: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Return what came of a text, as `UserConnection.run` does. Raises Refusal."""
         began_ns = boottime_ns()
-        run = partial(connection.run, text, writes=writes)
+        run = partial(connection.run, text, writes=writes, parameters=parameters)
         try:
             told = await asyncio.get_running_loop().run_in_executor(self._threads, run)
         except AlreadyRunning as error:
@@ -227,13 +232,15 @@ class Acting:
             statement = make_statement(asked)
         except MalformedRequest as error:
             raise Refusal(400, error.message, error.sqlstate) from None
-        told = await self.run(connection, statement, writes=True)
+        told = await self.run(
+            connection, statement.text, writes=True, parameters=statement.parameters
+        )
         refused = told["error"]
         if refused is not None:
             raise Refusal(409, refused.get("message", ""), refused.get("sqlstate", ""))
         done = told["results"][0]["rows"][0][0] if told["results"] else None
-        LOG.info("%r has done: %s", connection.user, statement[:200])
-        return make_json({"done": done == "t", "statement": statement})
+        LOG.info("%r has done: %s", connection.user, statement.words)
+        return make_json({"done": done == "t", "statement": statement.words})
 
 
 def answering(handle: Any) -> Any:

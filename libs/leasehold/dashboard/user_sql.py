@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from leasehold.adapters.postgres.client import SqlConnection
@@ -63,17 +63,20 @@ class UserConnection:
         self._connection = connection
         self._running = threading.Lock()
 
-    def run(self, text: str, *, writes: bool = False) -> dict[str, Any]:
-        """Run a text of one or several statements, and return what came of it: `results`, each
-        with columns, rows and tag, `notices`, and `error` (None = none). What is more than the
-        limits is left out, and `cut` then; a transaction block that is left open is rolled back.
-        Raises AlreadyRunning, OutcomeUnknown once the connection has broken."""
+    def run(
+        self, text: str, *, writes: bool = False, parameters: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Run a text of one or several statements, or one statement with `parameters`, and return
+        what came of it: `results`, each with columns, rows and tag, `notices`, and `error` (None =
+        none). What is more than the limits is left out, and `cut` then; a transaction block that is
+        left open is rolled back. Raises AlreadyRunning, OutcomeUnknown once the connection has
+        broken."""
         if not self._running.acquire(blocking=False):
             raise AlreadyRunning("another statement of yours runs; cancel it, or wait for its end")
         try:
             for _ in self._connection.ask(WRITES_TOO if writes else READ_ONLY):
                 pass
-            told = _gather(self._connection.ask(text), self._connection.cancel)
+            told = _gather(self._connection.ask(text, None, parameters), self._connection.cancel)
             if self._connection.status != "I":
                 for _ in self._connection.ask("ROLLBACK"):
                     pass

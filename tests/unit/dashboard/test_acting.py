@@ -21,6 +21,7 @@ from infra.ports import find_free_port
 from leasehold.adapters.postgres.client import SqlConnection
 from leasehold.admin.view import ClusterView
 from leasehold.dashboard.acting import BODY_BYTES_MAX, TOKEN
+from leasehold.dashboard.actions import ACTIONS
 from leasehold.dashboard.application import dashboard_app
 from leasehold.dashboard.password_check import PasswordCheck
 from leasehold.dashboard.user_sql import (
@@ -250,6 +251,12 @@ def test_buttons_do_what_the_user_may(
         assert unknown.status == 409
         assert (await unknown.json())["error"]["sqlstate"] == "42704"
         assert (await browser.post("/api/act", {"action": "nothing"})).status == 400
+        for action in ACTIONS:
+            sent = {"action": action, "job": 4711, "setting": "gentle", "value": 1}
+            answer = await browser.post("/api/act", {**sent, "letter": 4711, "pid": 4711})
+            told = await answer.json()
+            met = told["error"]["sqlstate"] if "error" in told else str(told["done"])
+            assert met in ("42704", "22023", "False", "02000"), (action, told)
         request = {"table": "t", "op": "insert", "values": {"id": 50, "n": 1}}
         asked = {"action": "resubmit", "letter": 0, "request": request}
         done = await browser.post("/api/act", asked)

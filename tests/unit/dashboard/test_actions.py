@@ -1,5 +1,5 @@
-"""Goal: a button's statement is what a user could type, and nothing that comes from a page gets
-into it but numbers and constants."""
+"""Goal: a button's statement is what a user could say, and nothing that comes from a page gets into
+its text."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from leasehold.model.errors import MalformedRequest
 @pytest.mark.parametrize(
     ("asked", "statement"),
     [
-        ({"action": "pause_job", "job": 7}, "SELECT leasehold.pause_job(7)"),
-        ({"action": "cancel_job", "job": 7}, "SELECT leasehold.cancel_job(7)"),
+        ({"action": "pause_job", "job": 7}, ("SELECT leasehold.pause_job($1)", ("7",))),
+        ({"action": "cancel_job", "job": 7}, ("SELECT leasehold.cancel_job($1)", ("7",))),
         (
             {"action": "set_job", "job": 7, "setting": "rows_per_second", "value": 100},
-            "SELECT leasehold.set_job(7, 'rows_per_second', 100)",
+            ("SELECT leasehold.set_job($1, $2, $3)", ("7", "rows_per_second", "100")),
         ),
-        ({"action": "end_session", "pid": 12}, "SELECT leasehold.end_session(12)"),
-        ({"action": "resubmit", "letter": 3}, "SELECT leasehold.resubmit_letter(3)"),
+        ({"action": "end_session", "pid": 12}, ("SELECT leasehold.end_session($1)", ("12",))),
+        ({"action": "resubmit", "letter": 3}, ("SELECT leasehold.resubmit_letter($1)", ("3",))),
         (
             {"action": "resubmit", "letter": 3, "request": {"sql": "select 'x'"}},
-            "SELECT leasehold.submit_request('{\"sql\": \"select ''x''\"}')",
+            ("SELECT leasehold.submit_request($1)", ('{"sql": "select \'x\'"}',)),
         ),
     ],
 )
-def test_an_action_is_a_statement(asked: dict[str, Any], statement: str) -> None:
+def test_an_action_is_a_statement(asked: dict[str, Any], statement: object) -> None:
     assert make_statement(asked) == statement
 
 

@@ -78,15 +78,24 @@ class SqlConnection:
 
     # ------------------------------------------------------------ asking
 
-    def ask(self, text: str, copied: Iterable[bytes] | None = None) -> Iterator[Said]:
+    def ask(
+        self,
+        text: str,
+        copied: Iterable[bytes] | None = None,
+        parameters: Sequence[str] | None = None,
+    ) -> Iterator[Said]:
         """Send a text, and yield what is answered, in order: Columns, Row, Complete, Told; to the
-        end, also after an error among them. `copied` is data for COPY FROM STDIN. Raises
-        OutcomeUnknown (08007) when the connection breaks, ProtocolViolation for a text that can't
-        be sent."""
-        if "\0" in text:
+        end, also after an error among them. `copied` is data for COPY FROM STDIN. With `parameters`
+        it is one statement, and they are the values of $1, $2 …, as texts. Raises OutcomeUnknown
+        (08007) when the connection breaks, ProtocolViolation for a text that can't be sent."""
+        if any("\0" in each for each in (text, *(parameters or ()))):
             raise ProtocolViolation("the text holds a zero character")
+        if parameters is None:
+            asked = client_requests.query(text)
+        else:
+            asked = client_requests.single_statement(text, parameters)
         try:
-            self._socket.sendall(client_requests.query(text))
+            self._socket.sendall(asked)
             while not isinstance(said := self._read_message(), Ready):
                 if isinstance(said, Parameter):
                     self.settings[said.name] = said.value

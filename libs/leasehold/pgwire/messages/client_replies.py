@@ -164,6 +164,8 @@ def _read(kind: bytes, data: bytes) -> Said | None:
         case b"A":
             process = struct.unpack("!i", body.take(4))[0]
             return Notified(process, body.read_text(), body.read_text())
+        case b"1" | b"2" | b"n":  # a statement is parsed and bound; it has no columns
+            return None
         case b"v":  # a newer minor version: nothing is made of it
             return None
     raise ProtocolViolation(f"message type {kind!r} is not expected from a server")

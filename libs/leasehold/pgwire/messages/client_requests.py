@@ -1,9 +1,10 @@
-"""What a client says, as bytes; no more than simple queries need."""
+"""What a client says, as bytes; no more than texts of statements and single ones with parameters
+need."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from leasehold.pgwire.auth.startup import CANCEL_REQUEST, MAJOR, SSL_REQUEST
@@ -35,6 +36,21 @@ def sasl_response(text: str) -> bytes:
 def query(text: str) -> bytes:
     """Return a simple Query; `text` has no zero characters."""
     return message(b"Q", zero_ended(text))
+
+
+def single_statement(text: str, parameters: Sequence[str]) -> bytes:
+    """Return Parse, Bind, Describe, Execute and Sync of one statement whose parameters are given as
+    texts; none of them has zero characters. Their types are the server's to find."""
+    values = b"".join(
+        struct.pack("!I", len(value)) + value for value in (each.encode() for each in parameters)
+    )
+    return (
+        message(b"P", b"\0" + zero_ended(text) + struct.pack("!H", 0))
+        + message(b"B", struct.pack("!2xHH", 0, len(parameters)) + values + struct.pack("!H", 0))
+        + message(b"D", b"P\0")
+        + message(b"E", b"\0" + struct.pack("!I", 0))
+        + message(b"S")
+    )
 
 
 def copy_fail(reason: str) -> bytes:
