@@ -162,8 +162,9 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
         reads=("log", "requests", "backfill", "acks"),
         writes=("log", "acks", "results", "conflicts", "notices", "audit"),
         besides=(
-            Besides((DELETE,), "log"),
-            Besides((DELETE,), "requests"),
+            # How acknowledged writes could be lost is looked at as it starts.
+            Besides((DELETE, DESCRIBE_CONFIGS), "log"),
+            Besides((DELETE, DESCRIBE_CONFIGS), "requests"),
             Besides((DELETE,), "backfill"),
         ),
         reads_ledger=True,
