@@ -315,7 +315,7 @@ def test_what_waits_leaves_nothing_to_the_cycle_collector() -> None:
     gc.disable()
     try:
         # Threads that tests before this one have left may make some meanwhile, not each time.
-        left = []
+        left: list[int] = []
         while 0 not in left and len(left) < 10:
             for _ in range(10):
                 turn(b"")
