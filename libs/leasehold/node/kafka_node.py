@@ -72,6 +72,7 @@ SEND_AGAIN_NS: Final = 20_000_000
 """How long what Kafka's client has no room for waits for its next try, if nothing else comes."""
 GIVE_BACK_NS: Final = 2_000_000_000
 LEARN_EVERY_NS: Final = 300_000_000_000
+"""How often a candidate asks who leads the queues' topics: well before its consumer forgets."""
 LEAVE_POLL_NS: Final = 1_000_000
 """How often a master that leaves looks whether something is left to do: what it waits for last,
 that nothing more comes, wakes nobody."""

@@ -21,7 +21,7 @@ from infra.deployment import OPTIONAL, SERVICES
 from infra.ports import SQL_PORT
 from infra.secure.users import OPERATOR, SQL_USER
 from tests.support.containers.compose_project import ComposeProject
-from tests.support.containers.pod_network import PodNetwork, why_not_here
+from tests.support.containers.pod_network import PodNetwork, open_to_users, why_not_here
 
 WHY_NOT: Final = why_not_here()
 NAMES: Final = tuple(service.name for service in SERVICES)
@@ -33,10 +33,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("composed")
-    for parent in (made, made.parent, made.parent.parent):
-        parent.chmod(0o755)  # users of containers come through
-    return made
+    return open_to_users(tmp_path_factory.mktemp("composed"))
 
 
 @pytest.fixture(scope="module")

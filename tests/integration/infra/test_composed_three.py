@@ -18,7 +18,7 @@ from infra.compose import THREE_FILE
 from infra.ports import SQL_PORT
 from infra.secure.users import OPERATOR, SQL_USER
 from tests.support.containers.compose_project import ComposeProject
-from tests.support.containers.pod_network import PodNetwork, why_not_here
+from tests.support.containers.pod_network import PodNetwork, open_to_users, why_not_here
 
 WHY_NOT: Final = why_not_here()
 NAMES: Final = ("m1", "m2", "r1", "changefeed")
@@ -30,9 +30,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeProject]:
-    folder = tmp_path_factory.mktemp("three")
-    for parent in (folder, folder.parent, folder.parent.parent):
-        parent.chmod(0o755)  # users of containers come through
+    folder = open_to_users(tmp_path_factory.mktemp("three"))
     (folder / "secrets").mkdir(mode=0o711)
     environ = {"LEASEHOLD_SECRETS": str(folder / "secrets")}
     with PodNetwork(folder) as network, ComposeProject(THREE_FILE, network, folder, environ) as up:

@@ -22,7 +22,7 @@ import pytest
 from infra.chart.rendering import ROOT, manifests
 from leasehold.pgwire.auth.scram_server import SALT_BYTES, verifier_of_password
 from tests.support.containers.kubelet import Kubelet, Pod
-from tests.support.containers.pod_network import PodNetwork, why_not_here
+from tests.support.containers.pod_network import PodNetwork, open_to_users, why_not_here
 from tests.support.containers.servers import a_broker, a_redis
 from tests.support.documents.blocks import Command, blocks, commands, is_as_shown
 
@@ -40,9 +40,7 @@ SERVING: Final = (
 @pytest.fixture(scope="module")
 def kubelet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubelet]:
     """All pods of the values `observed`, started side by side: of replicants one."""
-    folder = tmp_path_factory.mktemp("pods")
-    for parent in (folder, folder.parent, folder.parent.parent):
-        parent.chmod(0o755)  # users of containers come through
+    folder = open_to_users(tmp_path_factory.mktemp("pods"))
     verifier = verifier_of_password(PASSWORD, secrets.token_bytes(SALT_BYTES))
     given = {
         "leasehold-snapshots": {"token": secrets.token_hex(32).encode()},

@@ -18,7 +18,7 @@ from infra.chart.rendering import manifests
 from infra.secure.certificates import Authority
 from tests.support.containers.kubelet import ACCOUNT, Kubelet
 from tests.support.containers.kubernetes_api import KubernetesApi, serving
-from tests.support.containers.pod_network import PodNetwork, why_not_here
+from tests.support.containers.pod_network import PodNetwork, open_to_users, why_not_here
 from tests.support.containers.servers import a_broker, a_redis
 
 WHY_NOT: Final = why_not_here()
@@ -31,10 +31,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("spark")
-    for parent in (made, made.parent, made.parent.parent):
-        parent.chmod(0o755)  # users of containers come through
-    return made
+    return open_to_users(tmp_path_factory.mktemp("spark"))
 
 
 @pytest.fixture(scope="module")

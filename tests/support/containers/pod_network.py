@@ -27,6 +27,14 @@ _PROBE: Final = (
 )
 
 
+def open_to_users(folder: Path) -> Path:
+    """Let users of containers come through to a folder of pytest's, and return it: what lies in it
+    says for itself whose it is."""
+    for each in (folder, folder.parent, folder.parent.parent):
+        each.chmod(0o755)
+    return folder
+
+
 def why_not_here() -> str:
     """Return why no containers can be had on this machine, "" = they can."""
     if os.geteuid() != 0:
