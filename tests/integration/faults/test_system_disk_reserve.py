@@ -19,7 +19,6 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer
-from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records.requests import Outcome
 from leasehold.settings.client import ClientSettings
@@ -137,11 +136,7 @@ def test_a_node_out_of_room_leaves_in_order_and_comes_back(
     cluster.start("r1", wait=False)
     until(lambda: "not started yet" in logged(cluster, "r1"), "a node that waits for room")
     leave_free(place, ROOM_MIB)
-
-    def is_coherent(view: ClusterView) -> bool:
-        return "r1" in view.nodes and view.nodes["r1"].ack.coherent
-
-    seen(watch, is_coherent, "r1 coherent again")
+    await_coherent(watch, "r1")
 
 
 def test_l6_all_nodes_hold_the_same_afterwards(

@@ -22,6 +22,7 @@ from leasehold.settings.client import ClientSettings
 from tests.support.cluster.servers_suite import not_with_brokers
 from tests.support.cluster.system_cluster import (
     assert_consistent,
+    await_coherent,
     command,
     logged,
     running,
@@ -96,7 +97,7 @@ def test_l6_a_replicant_without_room_ends_and_catches_up_when_there_is_room(
     ended(watch, begin(producer, "ALTER TABLE t ADD COLUMN without_r1 text"))
     cluster.start("r1")
     load.more(50)
-    seen(watch, lambda view: view.nodes["r1"].ack.coherent, "r1 coherent again")
+    await_coherent(watch, "r1")
 
 
 def test_l4_a_master_without_room_has_lost_nothing_that_was_answered(

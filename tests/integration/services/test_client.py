@@ -48,6 +48,7 @@ from tests.support.cluster.stage import (
     flights,
     refused,
 )
+from tests.support.cluster.system_cluster import await_ack, await_coherent
 
 SOON_S = 30.0
 UPDATE = {"table": "flights", "op": "update", "key": [7], "values": {"gate": "B4"}}
@@ -221,7 +222,7 @@ def test_a_watch_sees_what_the_topics_and_the_ledger_say(
         assert view.ledger.report.ready
         stage.put(topics.log.name, decisions(2, 4, commits=(), refusals=()))
         stage.put(topics.acks.name, ack("r2", offset=3, lsn=3))
-        assert watch.wait_for(lambda seen: seen.nodes["r2"].ack.coherent, SOON_S)
+        await_coherent(watch, "r2")
         assert watch.wait_for(lambda seen: seen.log.end == 3, SOON_S)
 
 
@@ -284,7 +285,7 @@ def test_a_watch_reads_on_while_it_asks_where_hundreds_of_topics_end(
 
 
 def wait_for_lsn(watch: ClusterWatch, node: str, lsn: int) -> None:
-    assert watch.wait_for(lambda seen: seen.nodes[node].ack.lsn == lsn, SOON_S)
+    await_ack(watch, node, lambda ack: ack.lsn == lsn, f"at LSN {lsn}")
 
 
 def test_commands_on_a_running_database(

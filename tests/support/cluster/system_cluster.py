@@ -28,6 +28,7 @@ from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.main import parser
 from leasehold.cli.output import Output
+from leasehold.model.records.acks import Ack
 from leasehold.model.records.requests import Outcome, Queue
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.secure_suite import secrets_of, tested_mode
@@ -122,12 +123,20 @@ def seen(watch: ClusterWatch, wanted: Callable[[ClusterView], bool], what: str) 
     return watch.view
 
 
-def await_coherent(watch: ClusterWatch, node: str, lsn: int) -> None:
-    def coherent(_: object) -> bool:
-        found = watch.view.nodes.get(node)
-        return found is not None and found.ack.coherent and found.ack.lsn >= lsn
+def await_ack(watch: ClusterWatch, node: str, wanted: Callable[[Ack], bool], what: str) -> None:
+    """Until what `node` says of itself is as wanted. A view has no node that has said farewell, or
+    nothing yet."""
 
-    seen(watch, coherent, f"{node} coherent at LSN {lsn} or later")
+    def is_wanted(view: ClusterView) -> bool:
+        found = view.nodes.get(node)
+        return found is not None and wanted(found.ack)
+
+    seen(watch, is_wanted, f"{node} {what}")
+
+
+def await_coherent(watch: ClusterWatch, node: str, lsn: int = 0) -> None:
+    at_least = f"coherent at LSN {lsn} or later"
+    await_ack(watch, node, lambda ack: ack.coherent and ack.lsn >= lsn, at_least)
 
 
 # ---------------------------------------------------------------- raw requests

@@ -29,6 +29,7 @@ from tests.support.cluster.system_cluster import (
     SOON_S,
     SPARK,
     assert_consistent,
+    await_coherent,
     command,
     logged,
     seen,
@@ -169,12 +170,7 @@ def test_d4_d7_replicant_killed_during_a_step(
     load.more(20)
     ended(watch, job)
     cluster.start("r2")
-    lsn = watch.view.log.lsn
-    seen(
-        watch,
-        lambda view: view.nodes["r2"].ack.coherent and view.nodes["r2"].ack.lsn >= lsn,
-        "r2 coherent again",
-    )
+    await_coherent(watch, "r2", watch.view.log.lsn)
 
 
 def waits_for(cluster: LocalCluster, job: int, name: str) -> bool:

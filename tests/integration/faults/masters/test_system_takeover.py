@@ -17,6 +17,7 @@ from leasehold import ChangeProducer, Replica, open_replica
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.admin.watch import ClusterWatch
+from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import LogPosition
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.settings.client import ClientSettings
@@ -24,6 +25,7 @@ from tests.integration.faults.masters import MASTERS, NODES, SERVICES
 from tests.support.cluster.secure_suite import dsn_of
 from tests.support.cluster.system_cluster import (
     assert_consistent,
+    await_ack,
     command,
     logged,
     seen,
@@ -70,11 +72,10 @@ def await_master(watch: ClusterWatch, name: str) -> int:
 def await_standby(watch: ClusterWatch, name: str, epoch: int) -> None:
     """Until the node itself says so, of that epoch or a later one."""
 
-    def is_standby(view: object) -> bool:
-        ack = watch.view.nodes[name].ack
+    def is_standby(ack: Ack) -> bool:
         return ack.role == "standby" and ack.epoch >= epoch
 
-    seen(watch, is_standby, f"{name} as standby of epoch {epoch}")
+    await_ack(watch, name, is_standby, f"as standby of epoch {epoch}")
 
 
 def test_l3_l5_master_killed_under_load_nothing_acknowledged_is_lost_or_doubled(
