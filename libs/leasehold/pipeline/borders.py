@@ -17,8 +17,12 @@ from leasehold.model.keys import Key, order_of
 from leasehold.model.records.jobs import BackfillBorder
 
 RANGE_ROWS: Final = 250_000
-"""What each node sorts at once. The more, the less often the index is gone through from its first
-page to its last, and the longer nothing of it is merged."""
+"""What each node sorts at once, of a table that is not large. The more, the less often the index is
+gone through from its first page to its last, and the longer nothing of it is merged."""
+RANGES_MAX: Final = 8
+"""⚠ Each run is merged into the whole index. With ranges of one size there would be more of them
+the more rows there are, each into more pages: what a row costs would grow with the table, until it
+is a page of its own. With so many ranges at most it is the same for a table of any size."""
 ONE_RANGE_ROWS_MAX: Final = RANGE_ROWS * 3 // 2
 """So many need not be cut: the last range may have half as many more."""
 SAMPLED_OF: Final = 1_024
@@ -43,10 +47,11 @@ def take_sample(
 
 
 def cut_ranges(
-    job: Job, samples: Iterable[bytes], rows: int, range_rows: int = RANGE_ROWS
+    job: Job, samples: Iterable[bytes], rows: int, range_rows_min: int = RANGE_ROWS
 ) -> list[BackfillBorder]:
     """Return the borders of the job's run over `rows` rows, in their order; none where one range
     has all. Raises MalformedRequest for what is no key."""
+    range_rows = max(range_rows_min, -(-rows // RANGES_MAX))
     places: list[Key] = sorted(map(restore_row_key, set(samples)), key=order_of)
     of = max(1, rows // max(1, len(places)))
     step = max(1, range_rows // of)

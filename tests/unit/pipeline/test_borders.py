@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from leasehold.adapters.codec.records import row_key
 from leasehold.model.keys import Key, order_of
-from leasehold.pipeline.borders import SAMPLED_OF, cut_ranges, take_sample
+from leasehold.pipeline.borders import RANGES_MAX, SAMPLED_OF, cut_ranges, take_sample
 from tests.support.cluster.spark_pipeline import backfill_job
 
 JOB = replace(backfill_job(7, 1), by_range=True)
@@ -52,7 +52,15 @@ def test_ranges_hold_every_key_once_in_the_order_of_a_store(keys: list[Key], row
     through = [border.through for border in cut_ranges(JOB, samples, len(set(keys)), rows)]
     assert through == sorted(set(through), key=order_of)
     counts = [sum(order_of(k) <= order_of(t) for k in set(keys)) for t in through]
-    assert counts == [rows * (n + 1) for n in range(len(counts))]
+    range_rows = max(rows, -(-len(set(keys)) // RANGES_MAX))
+    assert counts == [range_rows * (n + 1) for n in range(len(counts))]
+
+
+@pytest.mark.parametrize("rows", [1_000, 10_000, 100_000])
+def test_a_larger_table_has_larger_ranges_not_more(rows: int) -> None:
+    """Each range is merged into the whole index: a row may not cost more the more there are."""
+    cut = cut_ranges(JOB, keys_of(*((n,) for n in range(rows))), rows, 25)
+    assert len(cut) + 1 == RANGES_MAX
 
 
 def test_what_is_sampled_follows_from_the_key_alone() -> None:
