@@ -3,11 +3,14 @@ goes on from there, and answers a repeated request as it was answered before.
 
 Method: real processes; the command as a person types it. What the two databases have is compared by
 `leasehold check` at the LSN in question, and what the changefeed tells by its topic of rows.
+Backups are in a folder, and in an object store with a server of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +28,7 @@ from leasehold.model.records.events import RowImage
 from leasehold.model.records.requests import Outcome
 from leasehold.model.topics import Topics
 from tests.support.cluster.secure_suite import not_in_secure_mode
+from tests.support.cluster.storage_servers import running_s3
 from tests.support.cluster.system_cluster import (
     Beside,
     assert_consistent,
@@ -45,8 +49,10 @@ KEYS = range(8)
 
 
 class World(NamedTuple):
+    """`place`: where the backups are, as the command is told it."""
+
     cluster: LocalCluster
-    place: Path
+    place: str
     key: Path
     repeated: dict[str, Any]
     outcome: Outcome
@@ -72,15 +78,31 @@ def sums_of(cluster: LocalCluster) -> tuple[int, dict[str, str]]:
     }
 
 
-@pytest.fixture(scope="module")
-def world(beside: Beside, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+@contextmanager
+def _a_place(kind: str, beside: Beside, folder: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Where backups are, and what a process has in its environment that reaches it."""
+    if kind == "folder":
+        yield str(folder), {}
+        return
+    with running_s3(beside.servers, folder, abortable=False) as storage:
+        yield "s3://bucket/backups", storage.environ
+
+
+@pytest.fixture(scope="module", params=["folder", "s3"])
+def world(
+    request: pytest.FixtureRequest, beside: Beside, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     """A full backup under writers, an increment behind a quiet moment, and one under writers."""
-    place, key = tmp_path_factory.mktemp("place"), tmp_path_factory.mktemp("key") / "key"
+    key = tmp_path_factory.mktemp("key") / "key"
     key.write_text("0123456789abcdef" * 4)
-    with beside.running("backed-up", NODES) as cluster:
+    folder = tmp_path_factory.mktemp("place")
+    with (
+        _a_place(request.param, beside, folder) as (place, more),
+        beside.running("backed-up", NODES, {**os.environ, **more}) as cluster,
+    ):
         settings = settings_of(cluster, "setup")
         made_counters(settings, KEYS)
-        words = (str(place), "--key-file", str(key))
+        words = (place, "--key-file", str(key))
         repeated = {
             "id": new_request_id().hex(),
             "table": "t",
@@ -115,7 +137,7 @@ def restored(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     store = folder / "m1" / "store.db"
     done = backup(
         old,
-        *("restore", str(world.place), "--key-file", str(world.key), "--database", name),
+        *("restore", world.place, "--key-file", str(world.key), "--database", name),
         *("--to-lsn", str(world.lsn), "--store", str(store)),
     )
     assert done["lsn"] == world.lsn
@@ -134,9 +156,9 @@ def restored(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def test_each_backup_can_be_restored(world: World) -> None:
-    told = backup(world.cluster, "verify", str(world.place), "--key-file", str(world.key))
+    told = backup(world.cluster, "verify", world.place, "--key-file", str(world.key))
     assert [each["trouble"] for each in told] == ["", ""]
-    listed = backup(world.cluster, "list", str(world.place))
+    listed = backup(world.cluster, "list", world.place)
     assert [each["usable"] for each in listed["backups"]] == [True, True]
 
 
@@ -185,7 +207,7 @@ def test_its_page_shows_what_happens(world: World, tmp_path: Path) -> None:
 
 def test_a_database_that_is_there_is_not_touched(world: World, restored: LocalCluster) -> None:
     name = restored.cluster_settings.database
-    words = ("backup", "restore", str(world.place), "--key-file", str(world.key))
+    words = ("backup", "restore", world.place, "--key-file", str(world.key))
     elsewhere = str(restored.data / "other" / "store.db")
     said = command(world.cluster, *words, "--database", name, "--store", elsewhere)
     assert said.code == 2
@@ -193,6 +215,6 @@ def test_a_database_that_is_there_is_not_touched(world: World, restored: LocalCl
     there = str(restored.data / "m1" / "store.db")
     said = command(world.cluster, *words, "--database", f"{name}2", "--store", there)
     assert said.code == 2
-    said = command(world.cluster, "backup", "restore", str(world.place), "--database", f"{name}2")
+    said = command(world.cluster, "backup", "restore", world.place, "--database", f"{name}2")
     assert said.code == 2
     assert "is encrypted" in said.err
