@@ -1,6 +1,6 @@
 """What a change of one table costs does not grow with the number of tables that there are, or of
-jobs that have ended: counted in calls of this program's functions and of SQLite, by all nodes of a
-cluster with real stores, not in time."""
+jobs that have ended, and hardly with those that run beside it: counted in calls of this program's
+functions and of SQLite, by all nodes of a cluster with real stores, not in time."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ MANY: Final = 200
 ENDED: Final = 500
 GROWTH_MAX: Final = 1.15
 """Names and numbers get a digit longer, dictionaries resize."""
+BESIDE: Final = 60
+BESIDE_GROWTH_MAX: Final = 1.3
+"""The plan of a statement, and Spark's choice of runs, look at each job that runs."""
 SEC: Final = 1_000_000_000
 MS: Final = 1_000_000
 
@@ -132,6 +135,14 @@ class Cluster:
         job = self.ask({"sql": sql}).answer["job"]
         self.until(lambda: job in self.ended)
 
+    def run_jobs(self, count: int, column: str) -> None:
+        """Change as many tables at once."""
+        sql = [f"alter table t{number} add column {column} bigint" for number in range(count)]
+        asked = [self.cluster.submit({"reply_to": 0, "sql": each}) for each in sql]
+        self.until(lambda: self._outcomes.keys() >= set(asked))
+        jobs = {self._outcomes[each].answer["job"] for each in asked}
+        self.until(lambda: jobs <= self.ended)
+
     def put_ended_jobs(self, count: int) -> None:
         """Have nodes know of so many jobs that have ended, as if the log had told of them: copies
         of one that has."""
@@ -144,6 +155,7 @@ class Cluster:
             for number in range(1_000, 1_000 + count):
                 job = replace(like, job_id=number)
                 node.node.catalog.apply(JobWrite(number, job.to_wire()), 0, 0)
+        self.make_tables(0, 1, "behind")  # who follows the catalog takes them now
 
     def read_all(self) -> None:
         """Look at the catalog as a reader of each replicant does."""
@@ -211,3 +223,18 @@ def test_what_a_table_costs_does_not_grow_with_their_number(cluster: Cluster) ->
         grown = calls.by_place - few[name].by_place
         words = f"{name}: {few[name].total:,} → {calls.total:,}; {grown.most_common(8)}"
         assert calls.total <= GROWTH_MAX * few[name].total, words
+
+
+def test_what_a_job_costs_hardly_grows_with_those_beside_it(cluster: Cluster) -> None:
+    few = BESIDE // 10
+    cluster.make_tables(0, BESIDE)
+    cluster.run_jobs(few, "warm")
+    found = {}
+    for count in (few, BESIDE):
+        cluster.passing(5_000)
+        with (calls := Calls()).counting():
+            cluster.run_jobs(count, f"beside_{count}")
+        found[count] = Counter({place: n // count for place, n in calls.by_place.items()})
+    grown = found[BESIDE] - found[few]
+    words = f"{found[few].total():,} → {found[BESIDE].total():,}; {grown.most_common(8)}"
+    assert found[BESIDE].total() <= BESIDE_GROWTH_MAX * found[few].total(), words

@@ -8,18 +8,18 @@ catalog writes after the record that holds them was read back.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
-from itertools import takewhile
-from typing import Any, Final
+from typing import Any
 
 from leasehold.catalog.access import Access
+from leasehold.catalog.change_order import ChangeOrder
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.history import Ended, ended_before
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.catalog.newer_release import as_written
 from leasehold.catalog.references import Reference, References
+from leasehold.catalog.running_jobs import RunningJobs
 from leasehold.catalog.states import State
 from leasehold.model.errors import StaleVersion, StoreCorrupted, UnknownTable, UnknownVersion
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
@@ -45,9 +45,6 @@ from leasehold.model.records.log import (
     ViewWrite,
 )
 
-FORGOTTEN_TOLD_MAX: Final = 100_000
-"""More than a node can forget in one turn: who follows the catalog hears of each."""
-
 
 class Catalog:
     """Versions by table id; `apply` is its only way to change. What is kept beside them for those
@@ -63,8 +60,7 @@ class Catalog:
         self._with_indexes: dict[int, frozenset[str]] = {}  # those of each table there
         self._min_versions: dict[int, int] = {}
         self.jobs: dict[int, Job] = {}
-        self.running: dict[int, Job] = {}
-        """The jobs that have not ended."""
+        self._running = RunningJobs()
         self.ledger_run = ""
         self.access = Access()
         self._references = References()
@@ -72,10 +68,8 @@ class Catalog:
         self._highest_ids = [0, 0]  # of tables and of sequences, those that a job has yet to make
         self._current: dict[str, Descriptor] = {}  # what a request without a version resolves
         self._with_past: set[int] = set()  # tables of which more than one version is kept
-        self.changes = 0
-        """How many changes of tables there have been; see `changed_since`."""
-        self._changed_at: dict[int, int] = {}  # of each table the last one, in that order
-        self._forgotten: deque[int] = deque()  # forgotten tables that are in there
+        self._table_changes = ChangeOrder()
+        self._job_changes = ChangeOrder()
 
     @classmethod
     def load(
@@ -114,9 +108,8 @@ class Catalog:
     def copy(self) -> Catalog:
         made = Catalog()
         made._take_over(self)
-        made.changes = self.changes
-        made._changed_at = dict(self._changed_at)
-        made._forgotten = deque(self._forgotten)
+        made._table_changes = self._table_changes.copy()
+        made._job_changes = self._job_changes.copy()
         return made
 
     def followed_by(self, made: Iterable[Descriptor]) -> Catalog:
@@ -140,7 +133,7 @@ class Catalog:
         self._with_indexes = dict(catalog._with_indexes)
         self._min_versions = dict(catalog._min_versions)
         self.jobs = dict(catalog.jobs)
-        self.running = dict(catalog.running)
+        self._running = catalog._running.copy()
         self._references = catalog._references.copy()
         self._with_past = set(catalog._with_past)
         self._highest_ids = list(catalog._highest_ids)
@@ -170,7 +163,8 @@ class Catalog:
                 self._forget_table(table_id)
             case JobForgotten(job_id=job_id):
                 del self.jobs[job_id]
-                self.running.pop(job_id, None)
+                self._running.remove(job_id)
+                self._job_changes.note_gone(job_id)
             case (
                 RoleWrite()
                 | MembershipWrite()
@@ -197,10 +191,8 @@ class Catalog:
     def put_job(self, job: Job) -> None:
         """Keep a job as it is now."""
         self.jobs[job.job_id] = job
-        if job.status.ended:
-            self.running.pop(job.job_id, None)
-        else:
-            self.running[job.job_id] = job
+        self._running.put(job)
+        self._job_changes.note(job.job_id)
         for table_id in job.tables:
             self._note_id(table_id)
 
@@ -245,7 +237,7 @@ class Catalog:
         for name in before | known:
             self._current.pop(name, None)
         self._references.put(table_id, in_use)
-        self._note_change(table_id)
+        self._table_changes.note(table_id)
 
     def _take_name(self, name: str, table_id: int) -> None:
         left = tuple(other for other in self._names[name] if other != table_id)
@@ -272,17 +264,34 @@ class Catalog:
         """Return the names of all indexes that users know of, with those of primary keys."""
         return self._index_names.keys()
 
-    def _note_change(self, table_id: int) -> None:
-        self.changes += 1
-        self._changed_at.pop(table_id, None)
-        self._changed_at[table_id] = self.changes
+    @property
+    def changes(self) -> int:
+        """How many changes of tables there have been; see `changed_since`."""
+        return self._table_changes.count
 
     def changed_since(self, changes: int) -> list[int]:
         """Return the ids of tables that have changed since `changes` was that number, also of those
-        that are not there any more: for whoever follows the catalog without looking at all of
-        it."""
-        latest = reversed(self._changed_at.items())
-        return [table for table, at in takewhile(lambda each: each[1] > changes, latest)]
+        that are not there any more."""
+        return self._table_changes.since(changes)
+
+    @property
+    def job_changes(self) -> int:
+        """How many changes of jobs there have been; see `jobs_changed_since`."""
+        return self._job_changes.count
+
+    def jobs_changed_since(self, changes: int) -> list[int]:
+        """Return the ids of jobs that have changed since `job_changes` was that number, also of
+        those that are forgotten."""
+        return self._job_changes.since(changes)
+
+    @property
+    def running(self) -> Mapping[int, Job]:
+        """The jobs that have not ended, by their ids."""
+        return self._running.by_id
+
+    def find_copying(self) -> Job | None:
+        """Return a job whose rows are to be copied under another key; None: there is none."""
+        return next(iter(self._running.copying.values()), None)
 
     def _mirrors(self, one: int, other: int) -> bool:
         tables = self.newest(one), self.newest(other)
@@ -342,7 +351,7 @@ class Catalog:
 
     def is_gentle(self) -> bool:
         """Say whether a job that goes on is to be felt half as much by users."""
-        return any(job.gentle for job in self.running.values())
+        return bool(self._running.gentle)
 
     def next_job_id(self) -> int:
         return max(self.jobs, default=0) + 1
@@ -391,10 +400,7 @@ class Catalog:
         self._with_past.discard(table_id)
         self._name_indexes(table_id, None)
         self._references.forget(table_id)
-        self._note_change(table_id)
-        self._forgotten.append(table_id)
-        if len(self._forgotten) > FORGOTTEN_TOLD_MAX:
-            self._changed_at.pop(self._forgotten.popleft(), None)
+        self._table_changes.note_gone(table_id)
 
     def table_ids(self) -> list[int]:
         """Return the ids of all that a version is kept of, absent ones and sequences included."""

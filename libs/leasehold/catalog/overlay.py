@@ -53,14 +53,18 @@ class CatalogAhead(Catalog):
         """Return a copy in which tables that were there are as a request will leave them, and its
         own `jobs` keep nobody out: for the plan of what the request says next."""
         made = self.copy()
-        made.running = {number: job for number, job in made.running.items() if number not in jobs}
+        made.keep_no_jobs(jobs)
         made.alter(tables)
         return made
+
+    def keep_no_jobs(self, jobs: Container[int]) -> None:
+        """Take these jobs for ended."""
+        self._running.keep_without(jobs)
 
     def forget_job(self, job_id: int) -> None:
         """Forget a job that was planned in here, and is not asked for any more."""
         del self.jobs[job_id]
-        self.running.pop(job_id)
+        self._running.remove(job_id)
 
     def alter(self, tables: Iterable[Descriptor]) -> None:
         """Let tables be as a request will leave them."""

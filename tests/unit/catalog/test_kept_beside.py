@@ -1,5 +1,5 @@
 """What a catalog keeps beside its versions, table by table, is what one has that is loaded anew.
-Whoever follows its changes hears of each table that has changed."""
+Whoever follows its changes hears of each table and each job that has changed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from leasehold.catalog.catalog import FORGOTTEN_TOLD_MAX, Catalog
+from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.job import Job
 from leasehold.catalog.names import relation_names
 from leasehold.model.errors import UnknownTable
-from leasehold.model.records.log import TableForgotten
+from leasehold.model.records.log import JobForgotten, TableForgotten
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
@@ -51,6 +52,8 @@ def told(catalog: Catalog) -> dict[str, Any]:
         },
         "acts": catalog.has_actions,
         "running": catalog.running,
+        "copying": catalog.find_copying(),
+        "gentle": catalog.is_gentle(),
         "leased": [table.table_id for table in catalog.leased_tables()],
         "ended": catalog.ended_before(1 << 62),
         "ids": (catalog.next_table_id(), catalog.next_sequence_id(), catalog.next_job_id()),
@@ -139,7 +142,23 @@ def test_of_forgotten_tables_the_newest_are_told(world: World) -> None:
     catalog, seen = world.catalog, world.catalog.changes
     catalog.apply(TableForgotten(1), 9, 9)
     assert catalog.changed_since(seen) == [1]
-    catalog._forgotten.extend(range(-FORGOTTEN_TOLD_MAX + 1, 0))  # others, meanwhile
     catalog.apply(TableForgotten(2), 9, 9)
-    assert catalog.changed_since(seen) == [2]
+    assert catalog.changed_since(seen) == [2, 1]
     assert not catalog.table_names()
+
+
+def test_who_follows_hears_once_of_each_job_that_has_changed(world: World) -> None:
+    known: dict[int, Job] = {}
+    seen = 0
+    for sql in STATEMENTS:
+        run(world, sql)
+        catalog = world.catalog
+        changed = catalog.jobs_changed_since(seen)
+        assert len(set(changed)) == len(changed)
+        now = dict(catalog.jobs)
+        assert {job for job in now if known.get(job) != now[job]} == set(changed), sql
+        known, seen = now, catalog.job_changes
+        assert catalog.jobs_changed_since(seen) == []
+    forgotten = next(job for job in known.values() if job.status.ended)
+    world.catalog.apply(JobForgotten(forgotten.job_id), 9, 9)
+    assert world.catalog.jobs_changed_since(seen) == [forgotten.job_id]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.job import Job, Phase, Status
+from leasehold.catalog.job import Job
 from leasehold.model.errors import RequestTooLarge
 from leasehold.model.ports import Codec, CopyRange, Now
 from leasehold.model.records.log import Backfill, ChunkDecided, Commit
@@ -71,7 +71,7 @@ class RowCopying:
     @property
     def is_under_way(self) -> bool:
         """Whether there are rows to copy, now or in a while."""
-        return self._find_copying() is not None
+        return self._catalog.find_copying() is not None
 
     @property
     def due_ns(self) -> int:
@@ -79,10 +79,7 @@ class RowCopying:
         return self._due_ns
 
     def _find_job(self, now: Now) -> Job | None:
-        return self._find_copying() if now.mono_ns >= self._due_ns else None
-
-    def _find_copying(self) -> Job | None:
-        return next((job for job in self._catalog.running.values() if _is_copying(job)), None)
+        return self._catalog.find_copying() if now.mono_ns >= self._due_ns else None
 
     def take(self, batch: Batch, rows_max: int, now: Now) -> None:
         """Decide the next range of a job, of about so many index entries at most, and close the
@@ -157,8 +154,3 @@ class RowCopying:
         draft.add_commit(commit, packed)
         draft.rows_filled += max(1, put // ROWS_PER_ENTRY)
         draft.closed = True
-
-
-def _is_copying(job: Job) -> bool:
-    is_running = job.status is Status.RUNNING and job.phase is Phase.BACKFILLING
-    return job.copies_rows and is_running and not job.chunks_ended

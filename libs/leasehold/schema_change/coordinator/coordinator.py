@@ -8,7 +8,7 @@ in the log, drained, `min_version` in the log; see DESIGN.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -44,6 +44,7 @@ from leasehold.model.records.log import (
 )
 from leasehold.model.records.requests import LockFence
 from leasehold.model.time_units import NS_PER_MS, NS_PER_US, US_PER_MS
+from leasehold.schema_change.coordinator.due_jobs import DueJobs
 from leasehold.schema_change.coordinator.effects import (
     Call,
     CatalogChanged,
@@ -129,6 +130,7 @@ class Coordinator:
         self._epoch = epoch
         self._settings = settings or CoordinatorSettings()
         self._memories: dict[int, JobMemory] = {}
+        self._due = DueJobs(catalog)
         self._walk = VerificationWalk(catalog, self._settings.walk, rows_about, users)
         work = WorkSettings(self._settings.verification_ms, self._settings.verifications_max)
         self._step_work = StepWork(node, catalog, self._walk, work, is_empty)
@@ -182,9 +184,11 @@ class Coordinator:
             case Confirmed(since_ns):
                 return self._send_wanted(self.ledger.confirmed(since_ns), now)
             case LeaseAcked(table_id):
-                for job in self._running():
-                    if table_id in job.tables:
+                for job_id in self._due.of_table(table_id):
+                    job = self._catalog.running.get(job_id)
+                    if job is not None:
                         self._memory(job).retry_ns = 0
+                        self._due.wake(job_id)
             case Reported(report):
                 self._walk.take(report)
             case CoherentNodes(nodes):
@@ -198,12 +202,6 @@ class Coordinator:
             job.job_id, (JobWrite(job.job_id, job.to_wire()),), self._catalog.jobs[job.job_id]
         )
 
-    def _running(self) -> Iterator[Job]:
-        """Jobs that have not ended, by their ids."""
-        running = self._catalog.running
-        for job_id in sorted(running):
-            yield running[job_id]
-
     def _memory(self, job: Job) -> JobMemory:
         """What is remembered of a job where it stands now; elsewhere it counts no more."""
         memory = self._memories.get(job.job_id)
@@ -213,15 +211,28 @@ class Coordinator:
 
     def _drive(self, now: Now) -> list[Effect]:
         effects = self._send_wanted(self.ledger.tick(now), now)
-        wakes = [self.ledger.due_ns()]
-        for job in self._running():
-            effects += self._drive_job(job, now)
-            memory = self._memory(job)
-            wakes.append(memory.retry_ns)
-            if memory.verification is not None:
-                wakes.append(memory.verification.deadline_ns)
-        ahead = [at_ns for at_ns in wakes if at_ns > now.mono_ns]
+        for job_id in self._due.take(now.mono_ns):
+            job = self._catalog.running.get(job_id)
+            if job is not None:  # its end is told in a moment
+                effects += self._drive_job(job, now)
+                self._let_rest(job, now)
+        ahead = [self.ledger.due_ns(), self._due.next_ns() or 0]
+        ahead = [at_ns for at_ns in ahead if at_ns > now.mono_ns]
         return [*effects, Wake(min(ahead))] if ahead else effects
+
+    def _let_rest(self, job: Job, now: Now) -> None:
+        """Look at a job again only when there is something new for it, if nothing else can be meant
+        for it before: an answer of the ledger, its own record, a person, or a time."""
+        memory, asked = self._memory(job), None
+        if memory.verification is not None:
+            asked = memory.verification.deadline_ns
+        if asked is not None and asked > now.mono_ns:
+            self._due.wake_at(job.job_id, asked)
+        if memory.retry_ns > now.mono_ns:
+            self._due.wake_at(job.job_id, memory.retry_ns)
+        elif not (memory.token or memory.expects is not None or job.status is Status.PAUSED):
+            return
+        self._due.rest(job.job_id)
 
     def _drive_job(self, job: Job, now: Now) -> list[Effect]:
         memory = self._memory(job)
@@ -430,6 +441,7 @@ class Coordinator:
         if memory.token != token:
             return effects  # the job has moved on; every command may be repeated or forgotten
         memory.token = 0
+        self._due.wake(job_id)
         if job.status is Status.PAUSED or job.postponed:
             return effects  # asked anew once it goes on; the ledger may be ahead by then (D2)
         if isinstance(reply, LedgerUnavailable):
@@ -506,8 +518,9 @@ class Coordinator:
 
     def _read_back(self, lsn: int, now: Now) -> None:
         """A verification is ours if the record that asks for it is: its LSN is known then."""
-        for job in self._running():
-            memory = self._memories.get(job.job_id)
+        changed, ended = self._due.follow()
+        for job_id in changed:
+            job, memory = self._catalog.running[job_id], self._memories.get(job_id)
             if memory is None or memory.wrote is None or job.phase is not Phase.VERIFYING:
                 continue
             if (job.marks, job.look) != (memory.wrote.marks, memory.wrote.look):
@@ -515,7 +528,8 @@ class Coordinator:
             self._walk.note_asked(job, memory.walked)
             fresh = JobMemory(find_place(job))
             fresh.verification = self._step_work.begin_verification(lsn, now)
-            self._memories[job.job_id] = fresh
-        for job_id in [j for j in self._memories if self._catalog.has_ended(j)]:
-            del self._memories[job_id]
-        self._walk.forget_ended()
+            self._memories[job_id] = fresh
+        for job_id in ended:
+            self._memories.pop(job_id, None)
+        if ended:
+            self._walk.forget_ended()
