@@ -129,7 +129,7 @@ class NewLog:
         return first
 
     def _delete_below(self, log: str, offset: int) -> None:
-        future = self._admin.delete_below_soon(log, 0, offset)
+        future = self._admin.delete_below_soon(log, 0, offset, SENT_S)
         try:
             watermark = future.result(timeout=SENT_S).low_watermark
         except Exception as error:

@@ -89,6 +89,9 @@ class KafkaDriver:
         self.log_writer = log_writer(kafka, f"{client_id}-log", topic=topics.log)
         self._writer = TopicWriter(kafka, client_id, topic=topics.acks)
         self.admin = TopicAdmin(kafka, f"{client_id}-admin")
+        # ⚠ Not by the consumer that reads: a broker answers one connection's requests in their
+        # order, so that a question would wait for the end of its fetch, a tenth of a second.
+        self._ends = TopicReader(kafka, f"{client_id}-ends", give_up=lambda: self.reader.gives_up)
         self._looks = {
             topic: TopicLook(self.admin, topic, partial(self._identified, topic), missing)
             for topic, missing in (
@@ -144,8 +147,7 @@ class KafkaDriver:
             # ⚠ First which topic it is: a Claim in another log would stop all who read that (L1).
             topic_id = self.topic_id(topic)
             timeout_s = ASK_TIMEOUT_S if of_log else QUEUE_ASK_TIMEOUT_S
-            gives_up = lambda: self.reader.gives_up  # noqa: E731 - asked while it is waited for
-            first, end = self.admin.offsets(topic, 0, timeout_s, gives_up)
+            first, end = self._ends.offsets(topic, 0, timeout_s)
         except BusUnavailable as error:
             if isinstance(error, AccessDenied) and not of_log:
                 raise
@@ -160,7 +162,8 @@ class KafkaDriver:
         for that, half a second. What can't be learnt now is asked then."""
         try:
             for queue in self._topics.queues:
-                self.reader.offsets(queue, 0, QUEUE_ASK_TIMEOUT_S)
+                for reader in (self.reader, self._ends):
+                    reader.offsets(queue, 0, QUEUE_ASK_TIMEOUT_S)
         except BusUnavailable as error:
             LOG.info("could not ask who leads the request topics: %s", error.message)
 
@@ -175,7 +178,10 @@ class KafkaDriver:
         self._take_later(self._topics.identified(topic, topic_id))
 
     def delete_below(self, topic: str, offset: int) -> None:
-        self.admin.delete_below_soon(topic, 0, offset)
+        try:
+            self.admin.delete_below_soon(topic, 0, offset)
+        except BusUnavailable as error:
+            LOG.info("%s is not cut at its beginning this time: %s", topic, error.message)
 
     def append(self, data: bytes) -> None:
         try:
@@ -274,4 +280,5 @@ class KafkaDriver:
         self._announcer.close()
         self.log_subscriber.close()
         self.admin.close()
+        self._ends.close()
         self.reader.close()

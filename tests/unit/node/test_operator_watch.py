@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from leasehold.adapters.kafka import client as kafka_client
+from leasehold.adapters.os.live_objects import LiveObjects
 from leasehold.model.ports import Now
 from leasehold.model.records.log import Grant
 from leasehold.node.conditions import EVERY_NS, Condition
@@ -58,6 +60,12 @@ def test_what_is_over_soon_is_not_told() -> None:
     condition = Condition("it is away", "it is there", after_ns=10 * S)
     assert said(condition, (0, True), (9, True), (9.5, False)) == []
     assert said(condition, (20, True), (31, True)) == ["it is away"]
+
+
+@pytest.fixture(autouse=True)
+def _no_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests' clients may live still, and have no broker."""
+    monkeypatch.setattr(kafka_client, "LIVE", LiveObjects())
 
 
 @pytest.fixture

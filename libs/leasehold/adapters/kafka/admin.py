@@ -12,7 +12,6 @@ from confluent_kafka.admin import (
     AdminClient,
     ConfigResource,
     NewTopic,
-    OffsetSpec,
     ResourceType,
 )
 
@@ -33,12 +32,12 @@ from leasehold.settings.environment import KafkaSettings
 
 TIMEOUT_S: Final = 10.0
 ID_TIMEOUT_S: Final = 2.0
+LEADER_TIMEOUT_S: Final = 0.5
+"""Of a master that has other things to do, and asks again later."""
 NO_UUID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 _NOT_THERE: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 ASKED_ONE_BY_ONE_MAX: Final = 16
 LOOK_AGAIN_S: Final = 0.02
-_EARLIEST: Final[Any] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-_LATEST: Final[Any] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 class AdminConnection(Closing):
@@ -73,6 +72,16 @@ class AdminConnection(Closing):
             self._watch.starts_anew(LOST)
             self._held[0] = make_client(AdminClient, self._options)
         return self._held[0]
+
+    def client_that_knows(self, topic: str, timeout_s: float) -> AdminClient:
+        """Return the client once it knows who leads `topic`. Raises KafkaException.
+
+        ⚠ What is asked of leaders, `list_offsets` and `delete_records`, a client that lacks one
+        works on in the asking thread and in its own at once, and may end the process by a
+        segmentation fault (librdkafka 2.16)."""
+        client = self.client_for(topic)
+        client.list_topics(topic, timeout=timeout_s)
+        return client
 
     def works(self) -> None:
         """Note that a call has succeeded."""
@@ -194,12 +203,19 @@ class TopicAdmin(Closing):
         except (KafkaException, TimeoutError) as error:
             raise self._unavailable("asking for the settings of topics", error) from error
 
-    def delete_below_soon(self, topic: str, partition: int, offset: int) -> Any:
+    def delete_below_soon(
+        self, topic: str, partition: int, offset: int, timeout_s: float = LEADER_TIMEOUT_S
+    ) -> Any:
         """Begin to delete the records of a partition below `offset` (L7). Returns a Future, whose
-        `low_watermark` is the partition's new first offset."""
+        `low_watermark` is the partition's new first offset. Raises BusUnavailable where it is not
+        told within `timeout_s` who leads the partition."""
         assert offset >= 0, offset
         topic_partition = TopicPartition(topic, partition, offset)
-        (future,) = self._connection.client_for(topic).delete_records([topic_partition]).values()
+        try:
+            client = self._connection.client_that_knows(topic, timeout_s)
+        except KafkaException as error:
+            raise self._unavailable(f"asking who leads {topic}", error) from error
+        (future,) = client.delete_records([topic_partition]).values()
         return future
 
     def topic_id(self, topic: str, give_up: Callable[[], bool] = lambda: False) -> str:
@@ -210,29 +226,6 @@ class TopicAdmin(Closing):
         end_ns = boottime_ns() + int(ID_TIMEOUT_S * 1e9)
         doing = f"asking which topic {topic} is"
         return id_in(self._told(future, topic, doing, end_ns, give_up))
-
-    def offsets(
-        self,
-        topic: str,
-        partition: int,
-        timeout_s: float,
-        give_up: Callable[[], bool] = lambda: False,
-    ) -> tuple[int, int]:
-        """Return the partition's first offset and the one behind its last record, asked together.
-        `give_up` is asked twice a second meanwhile. Raises BusUnavailable.
-
-        ⚠ Not by the consumer that reads: a broker answers one connection's requests in their order,
-        so that the question would wait for the end of its fetch, a tenth of a second and more."""
-        asked = TopicPartition(topic, partition)
-        client = self._connection.client_for(topic)
-        ends = [
-            client.list_offsets({asked: spec}, request_timeout=timeout_s)[asked]
-            for spec in (_EARLIEST, _LATEST)
-        ]
-        end_ns = boottime_ns() + int(timeout_s * 1e9)
-        doing = f"asking for the end of {topic}"
-        first, end = (self._told(future, topic, doing, end_ns, give_up).offset for future in ends)
-        return first, end
 
     def _told(
         self, future: Any, topic: str, doing: str, end_ns: int, give_up: Callable[[], bool]

@@ -121,7 +121,7 @@ class TopicLooker:
         partition = TopicPartition(topic, 0)
         asked = self._ask(
             f"asking for the newest record of {topic}",
-            lambda client, left_s: client.list_offsets(
+            lambda _, left_s: self._connection.client_that_knows(topic, left_s).list_offsets(
                 {partition: _MAX_TIMESTAMP}, request_timeout=left_s
             ),
         )

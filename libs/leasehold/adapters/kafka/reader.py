@@ -43,6 +43,10 @@ ASK_SEVERAL_S: Final = 15.0
 """Where there are several brokers: when the one dies that leads a partition, some seconds pass
 until the others know, and then one of them answers."""
 ASK_AGAIN_S: Final = 0.02
+FIRST: Final = -2
+END: Final = -1
+"""The times by which the protocol asks for the first offset of a partition and the one behind its
+last record."""
 
 _OFFSET_GONE: Final = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 _HOPELESS: Final = frozenset(
@@ -338,6 +342,53 @@ class TopicReader:
                 self.partitions(topic, timeout_s)
             raise
 
+    def offsets_of(
+        self, places: Collection[tuple[str, int]], spec: int, timeout_s: float
+    ) -> dict[tuple[str, int], int | KafkaError]:
+        """Return the offsets FIRST or END of many (topic, partition), by one request a leader, or
+        what a leader says is wrong with one of them. Raises BusUnavailable where none answers.
+
+        ⚠ Not by an admin client, whose `list_offsets` works in two threads at once on a question
+        about a partition whose leader it does not know yet, and may end the process by a
+        segmentation fault (librdkafka 2.16; so may `delete_records`)."""
+        if not places:
+            return {}
+        doing = "asking where topics begin and end"
+        self._look(min(places)[0])
+        told = self._ask(doing, lambda slice_s: self._offsets_of(places, spec, slice_s), timeout_s)
+        missing = {place for place, offset in told.items() if _is_missing(offset)}
+        if missing:
+            # One that librdkafka has once heard to be missing it looks for again only among all.
+            listed = self._ask(
+                doing, lambda slice_s: self._consumer.list_topics(timeout=slice_s), timeout_s
+            ).topics
+            made = [place for place in missing if place[0] in listed]
+            if made:
+                told |= self._ask(
+                    doing, lambda slice_s: self._offsets_of(made, spec, slice_s), timeout_s
+                )
+        return told
+
+    def _offsets_of(
+        self, places: Collection[tuple[str, int]], spec: int, timeout_s: float
+    ) -> dict[tuple[str, int], int | KafkaError]:
+        """Return what `offsets_of` does, of topics that are known. Raises KafkaException."""
+        wanted = [TopicPartition(*place, spec) for place in places]
+        try:
+            told = self._consumer.offsets_for_times(wanted, timeout=timeout_s)
+        except KafkaException as error:
+            if not _is_missing(error_of(error)):
+                raise
+            return dict.fromkeys(places, error_of(error))  # said where it holds for all of them
+        return {
+            (each.topic, each.partition): each.offset if each.error is None else each.error
+            for each in told
+        }
+
+    def unavailable(self, doing: str, error: KafkaError) -> BusUnavailable:
+        """Return the error to raise where a leader has refused `doing`."""
+        return self._watch.unavailable(doing, KafkaException(error))
+
     def partitions(self, topic: str, timeout_s: float = ASK_TIMEOUT_S) -> int:
         """Return how many partitions the topic has. Raises BusUnavailable, also for a topic that
         does not exist."""
@@ -377,3 +428,7 @@ class TopicReader:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _is_missing(told: int | KafkaError) -> bool:
+    return isinstance(told, KafkaError) and told.code() in _NOT_THERE

@@ -1,49 +1,54 @@
 """TopicEndsReader: where a database's topics end, asked while its owner reads on.
 
 Two requests (first offsets, next offsets) a leader, however many tables there are. Asked partition
-by partition through a consumer, each question waits behind that consumer's own fetch, and the
-topics of 400 tables take 40 seconds.
+by partition, or through the consumer that reads, whose fetch each question waits for, the topics of
+400 tables take 40 seconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, NamedTuple
+from contextlib import closing
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import Final, NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka import KafkaError, KafkaException
 
-from leasehold.adapters.kafka.admin import AdminConnection
+from leasehold.adapters.kafka.client import ASK_SLICE_S
 from leasehold.adapters.kafka.leader_wait import lacks_leader
+from leasehold.adapters.kafka.reader import END, FIRST, TopicReader
 from leasehold.adapters.os.clock import boottime_ns
+from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topic, Topics
 from leasehold.settings.environment import KafkaSettings
 
 ASK_EVERY_NS: Final = 1_000_000_000
 ROWS_EVERY_NS: Final = 5_000_000_000
 """Rows topics grow in number with the tables, and people look at their ends only as "about"."""
-_EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-_LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 ANSWER_TIMEOUT_S: Final = 3.0
 """A broker that has not answered for so long is said to be away."""
 
 
-class _Asked(NamedTuple):
-    """Partitions of one question, by (topic, partition), as Futures of the two offsets."""
+class _Question(NamedTuple):
+    """The topics whose ends are asked for, by label."""
 
-    first: Mapping[TopicPartition, Any]
-    end: Mapping[TopicPartition, Any]
-    labels: Mapping[str, str]
+    wanted: Mapping[str, Topic]
 
 
 class TopicEndsReader:
     """Asks where topics end, and takes the answers later: `poll` never waits for a broker. For one
-    thread."""
+    thread; another one of its own waits."""
 
     def __init__(self, settings: KafkaSettings, topics: Topics, client_id: str) -> None:
+        self._settings = settings
         self._topics = topics
-        self._connection = AdminConnection(settings, client_id)
-        self._asked: _Asked | None = None
+        self._client_id = client_id
+        self._closing = Event()
+        self._questions: SimpleQueue[_Question | None] = SimpleQueue()
+        self._answers: SimpleQueue[dict[str, int] | BusUnavailable] = SimpleQueue()
+        self._thread: Thread | None = None
+        self._is_asked = False
         self._asked_ns = 0
         self._rows_asked_ns = 0
 
@@ -55,22 +60,30 @@ class TopicEndsReader:
         broker can't tell just now is left out, and a table without a topic (it never had a row).
         Raises BusUnavailable when Kafka can't be reached.
         """
-        self._connection.poll()
         answered = None
-        if self._asked is not None and self._is_answered(self._asked):
-            asked, self._asked = self._asked, None
-            answered = self._ends_of(asked)
+        if self._is_asked:
+            try:
+                answer = self._answers.get_nowait()
+            except Empty:
+                return None
+            self._is_asked = False
+            if isinstance(answer, BusUnavailable):
+                raise answer
+            answered = answer
         now_ns = boottime_ns()
-        if self._asked is None and now_ns - self._asked_ns >= ASK_EVERY_NS:
+        if now_ns - self._asked_ns >= ASK_EVERY_NS:
             self._asked_ns = now_ns
-            self._asked = self._ask(table_ids, now_ns)
+            self._ask(self._question(table_ids, now_ns))
         return answered
 
     def close(self) -> None:
-        """Wait for nothing: what is under way is given up."""
-        self._connection.close()
+        """Give up what is under way; a broker that does not answer is not waited for."""
+        self._closing.set()
+        self._questions.put(None)
+        if self._thread is not None:
+            self._thread.join(2 * ASK_SLICE_S)
 
-    def _ask(self, table_ids: Collection[int], now_ns: int) -> _Asked:
+    def _question(self, table_ids: Collection[int], now_ns: int) -> _Question:
         topics = self._topics
         wanted: dict[str, Topic] = {
             "log": topics.log,
@@ -81,43 +94,49 @@ class TopicEndsReader:
         if table_ids and now_ns - self._rows_asked_ns >= ROWS_EVERY_NS:
             self._rows_asked_ns = now_ns
             wanted |= {f"rows/{table_id}": topics.rows(table_id) for table_id in table_ids}
-        rows = [topic for label, topic in wanted.items() if label.startswith("rows/")]
-        return _Asked(
-            self._offsets(rows, _EARLIEST) if rows else {},
-            self._offsets(wanted.values(), _LATEST),
-            {topic.name: label for label, topic in wanted.items()},
-        )
+        return _Question(wanted)
 
-    def _offsets(self, topics: Collection[Topic], spec: OffsetSpec) -> Mapping[TopicPartition, Any]:
-        return self._connection.client_for(self._topics.log.name).list_offsets(
-            {
-                TopicPartition(topic.name, number): spec
-                for topic in topics
-                for number in range(topic.partitions)
-            },
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=ANSWER_TIMEOUT_S,
-        )
+    def _ask(self, question: _Question) -> None:
+        if self._thread is None:
+            name = "leasehold-topic-ends"
+            self._thread = Thread(target=self._run, name=name, daemon=True)
+            self._thread.start()
+        self._is_asked = True
+        self._questions.put(question)
 
-    @staticmethod
-    def _is_answered(asked: _Asked) -> bool:
-        return all(future.done() for part in asked[:2] for future in part.values())
+    # ------------------------------------------------------------ in the thread
 
-    def _ends_of(self, asked: _Asked) -> dict[str, int]:
-        found: dict[str, int] = {}
-        unknown: set[str] = set()
-        for sign, part in ((-1, asked.first), (1, asked.end)):
-            for topic_partition, future in part.items():
-                label = asked.labels[topic_partition.topic]
+    def _run(self) -> None:
+        give_up = self._closing.is_set
+        with closing(
+            TopicReader(self._settings, self._client_id, read_committed=True, give_up=give_up)
+        ) as reader:
+            while (question := self._questions.get()) is not None and not give_up():
                 try:
-                    offset: int = future.result(timeout=0).offset
-                except KafkaException as error:
-                    # A table without a row yet has no topic; a missing leader comes back.
-                    if not (label.startswith("rows/") or lacks_leader(error)):
-                        doing = "asking where topics end"
-                        raise self._connection.unavailable(doing, error) from error
-                    unknown.add(label)
-                else:
-                    found[label] = found.get(label, 0) + sign * offset
-        self._connection.works()
-        return {label: max(0, count) for label, count in found.items() if label not in unknown}
+                    self._answers.put(_ends_of(reader, question.wanted))
+                except BusUnavailable as error:
+                    self._answers.put(error)
+
+
+def _ends_of(reader: TopicReader, wanted: Mapping[str, Topic]) -> dict[str, int]:
+    """Return the ends of topics by label, of rows how many records are kept. Raises
+    BusUnavailable."""
+    places = {
+        (topic.name, number): label
+        for label, topic in wanted.items()
+        for number in range(topic.partitions)
+    }
+    rows = {place: label for place, label in places.items() if label.startswith("rows/")}
+    found: dict[str, int] = {}
+    unknown: set[str] = set()
+    for sign, spec, asked in ((-1, FIRST, rows), (1, END, places)):
+        for place, offset in reader.offsets_of(asked, spec, ANSWER_TIMEOUT_S).items():
+            label = places[place]
+            if not isinstance(offset, KafkaError):
+                found[label] = found.get(label, 0) + sign * offset
+            elif place in rows or lacks_leader(KafkaException(offset)):
+                # A table without a row yet has no topic; a missing leader comes back.
+                unknown.add(label)
+            else:
+                raise reader.unavailable("asking where topics end", offset)
+    return {label: max(0, count) for label, count in found.items() if label not in unknown}

@@ -9,17 +9,19 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from infra.ports import Ports
 from leasehold.adapters.kafka import request_transport
 from leasehold.adapters.kafka.admin import TopicAdmin, id_in
 from leasehold.adapters.kafka.client import ClientWatch
 from leasehold.adapters.kafka.log_identity import log_offsets
-from leasehold.adapters.kafka.reader import Record, TopicReader
+from leasehold.adapters.kafka.reader import END, FIRST, Record, TopicReader
 from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.adapters.kafka.transaction import TransactionWriter
 from leasehold.adapters.kafka.whole_topic import read_compacted
@@ -31,6 +33,7 @@ from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.identity import NO_ID
 from leasehold.settings.environment import KafkaSettings
 from tests.support.cluster.broker_talk import DEADLINE_S, read, told
+from tests.support.cluster.system_cluster import until
 from tests.support.replication.made_records import CODEC, M1, M2, claim, decisions, digest
 
 
@@ -195,6 +198,56 @@ def test_the_end_of_a_topic_is_a_place_to_start(
     reader.start(topic, 0, reader.end_offset(topic, 0))
     writer.send(topic, 0, None, b"new")
     assert [r.value for r in read(reader, 1)] == [b"new"]
+
+
+def test_many_topics_tell_their_offsets_at_once(
+    reader: TopicReader, writer: TopicWriter, admin: TopicAdmin, new_topic: Callable[..., str]
+) -> None:
+    """Those that are missing are told apart, also where all are; one that was made a moment ago is
+    waited for."""
+    topic, other = new_topic(2), new_topic()
+    for _ in range(10):
+        writer.send(topic, 0, None, b"x")
+    assert writer.flush(10) == 0
+    assert admin.delete_below_soon(topic, 0, 4).result(10).low_watermark == 4
+    there, missing = {(topic, 0), (topic, 1), (other, 0)}, {("none.such", 0), ("nor.this", 0)}
+    ends = reader.offsets_of({*there, *missing}, END, DEADLINE_S)
+    assert {place: ends.pop(place) for place in there} == {
+        (topic, 0): 10,
+        (topic, 1): 0,
+        (other, 0): 0,
+    }
+    firsts = reader.offsets_of(there, FIRST, DEADLINE_S)
+    assert firsts == {(topic, 0): 4, (topic, 1): 0, (other, 0): 0}
+    for told_of in (ends, reader.offsets_of(missing, END, DEADLINE_S)):
+        assert told_of.keys() == missing
+        assert all(isinstance(each, KafkaError) for each in told_of.values())
+    assert reader.offsets_of((), END, DEADLINE_S) == {}
+
+
+def test_new_topics_are_asked_for_while_they_are_made(
+    settings: KafkaSettings, reader: TopicReader, admin: TopicAdmin
+) -> None:
+    """librdkafka's admin client ended the process where this came together."""
+    prefix, count = f"t{uuid.uuid4().hex[:12]}", 60
+    names = [f"{prefix}.{number}" for number in range(count)]
+
+    def make() -> None:
+        with TopicAdmin(settings, "test-maker") as maker:
+            for name in names:
+                maker.create([Topic(name, 1, {})], 1)
+
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(make)
+        while not made.done():
+            reader.offsets_of([(name, 0) for name in names], END, DEADLINE_S)
+        made.result()
+
+    def are_known() -> bool:
+        ends = reader.offsets_of([(name, 0) for name in names], END, DEADLINE_S)
+        return ends == {(name, 0): 0 for name in names}
+
+    until(are_known, "topics that were asked for before they were there")
 
 
 def test_a_topic_has_an_id_and_one_that_is_made_anew_has_another(

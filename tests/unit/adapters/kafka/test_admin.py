@@ -10,8 +10,7 @@ import subprocess
 import sys
 import weakref
 
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka import TopicCollection
 
 from leasehold.adapters.kafka.admin import AdminConnection
 from leasehold.settings.environment import KafkaSettings
@@ -37,8 +36,7 @@ def connection() -> AdminConnection:
 def ask(connection: AdminConnection) -> weakref.ref[object]:
     """Ask what nobody answers, and return a look at the client."""
     client = connection.client_for("log")
-    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    client.list_offsets({TopicPartition("log", 0): latest}, request_timeout=60)
+    client.describe_topics(TopicCollection(["log"]), request_timeout=60)
     return weakref.ref(client)
 
 

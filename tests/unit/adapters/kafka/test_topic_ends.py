@@ -3,15 +3,15 @@ nobody waits for the answers."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Collection, Iterator
+from threading import Event
+from typing import Any, ClassVar
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError
 
-from leasehold.adapters.kafka import admin as kafka_admin
 from leasehold.adapters.kafka import topic_ends
+from leasehold.adapters.kafka.reader import END, FIRST
 from leasehold.adapters.kafka.topic_ends import ASK_EVERY_NS, ROWS_EVERY_NS, TopicEndsReader
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
@@ -19,91 +19,120 @@ from leasehold.settings.environment import KafkaSettings
 
 TOPICS = Topics("demo")
 TABLES = range(1, 2_001)
+QUEUES = {TOPICS.log.name, TOPICS.requests.name, TOPICS.backfill.name, TOPICS.dead_letter.name}
+SOON_S = 30.0
 
 
-class Admin:
-    """Each question's Futures, to be answered by the test."""
+class Reader:
+    """Answers with `offset`, or as `errors` says by the last part of a topic's name, once it may;
+    `away`: nobody answers."""
 
-    def __init__(self, _options: dict[str, Any]) -> None:
-        self.asked: list[dict[TopicPartition, Future[Any]]] = []
+    offset = 30
+    errors: ClassVar[dict[str, int]] = {}
+    away = False
 
-    def poll(self, _timeout: float) -> None:
-        pass
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.closed = Event()
 
-    def list_offsets(
-        self, places: dict[TopicPartition, Any], **_: Any
-    ) -> dict[TopicPartition, Future[Any]]:
-        futures: dict[TopicPartition, Future[Any]] = {place: Future() for place in places}
-        self.asked.append(futures)
-        return futures
+    def offsets_of(
+        self, places: Collection[tuple[str, int]], spec: int, timeout_s: float
+    ) -> dict[tuple[str, int], Any]:
+        world.asked.append((spec, {topic for topic, _ in places}))
+        assert world.may_answer.wait(SOON_S)
+        if self.away:
+            raise BusUnavailable("Kafka at nowhere: asking where topics begin and end failed")
+        return {place: self._told(place[0], spec) for place in places}
 
-    def answer(self, offset: int, **errors: int) -> None:
-        """`errors`: codes by the last part of a topic's name."""
-        for futures in self.asked:
-            for place, future in futures.items():
-                code = errors.get(place.topic.rpartition(".")[2].replace("-", "_"))
-                if future.done():
-                    continue
-                if code is not None:
-                    future.set_exception(KafkaException(KafkaError(code)))
-                else:
-                    future.set_result(SimpleNamespace(offset=offset))
+    def _told(self, topic: str, spec: int) -> int | KafkaError:
+        code = self.errors.get(topic.rpartition(".")[2])
+        if code is not None:
+            return KafkaError(code)
+        return self.offset if spec == END else self.offset - 7
+
+    def unavailable(self, doing: str, error: KafkaError) -> BusUnavailable:
+        return BusUnavailable(f"{doing}: {error.name()}")
+
+    def close(self) -> None:
+        world.closed.set()
+
+
+class World:
+    def __init__(self) -> None:
+        self.now_ns = 10 * ROWS_EVERY_NS
+        self.asked: list[tuple[int, set[str]]] = []
+        self.may_answer = Event()
+        self.closed = Event()
+
+
+world = World()
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    now_ns = [10 * ROWS_EVERY_NS]
-    monkeypatch.setattr(topic_ends, "boottime_ns", lambda: now_ns[0])
-    monkeypatch.setattr(kafka_admin, "make_client", lambda client, options: Admin(options))
-    return now_ns
-
-
-def reader() -> tuple[TopicEndsReader, Admin]:
+def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[TopicEndsReader]:
+    world.__init__()  # type: ignore[misc]
+    world.may_answer.set()
+    monkeypatch.setattr(topic_ends, "boottime_ns", lambda: world.now_ns)
+    monkeypatch.setattr(topic_ends, "TopicReader", Reader)
+    monkeypatch.setattr(Reader, "errors", {})
     made = TopicEndsReader(KafkaSettings(), TOPICS, "test")
-    return made, made._connection._held[0]  # type: ignore[return-value]
+    yield made
+    world.may_answer.set()
+    made.close()
+    assert world.closed.wait(SOON_S) or not world.asked
 
 
-def test_two_requests_however_many_tables(clock: list[int]) -> None:
-    ends, admin = reader()
+def polled(ends: TopicEndsReader, tables: Collection[int]) -> dict[str, int]:
+    """Poll until an answer has come."""
+    pause = Event()
+    for _ in range(int(SOON_S / 0.01)):
+        if (found := ends.poll(tables)) is not None:
+            return found
+        pause.wait(0.01)
+    raise AssertionError("no answer")
+
+
+def test_two_requests_however_many_tables(ends: TopicEndsReader) -> None:
+    world.may_answer.clear()
     assert ends.poll(TABLES) is None
-    assert len(admin.asked) == 2
+    world.now_ns += 10 * ASK_EVERY_NS
     assert ends.poll(TABLES) is None, "not answered yet: nobody waits, nobody asks again"
-    assert len(admin.asked) == 2
-    admin.answer(30)
-    found = ends.poll(TABLES)
-    assert found is not None
+    world.now_ns -= 10 * ASK_EVERY_NS
+    world.may_answer.set()
+    found = polled(ends, TABLES)
+    rows = {TOPICS.rows(table).name for table in TABLES}
+    assert world.asked == [(FIRST, rows), (END, rows | QUEUES)]
     assert found["log"] == 30
-    assert found["rows/2000"] == 0, "as many records as lie between both offsets"
+    partitions = TOPICS.rows(1).partitions
+    assert found["rows/2000"] == 7 * partitions, "as many as lie between both offsets"
     assert len(found) == 4 + len(TABLES)
 
 
-def test_rows_are_asked_for_less_often_than_queues(clock: list[int]) -> None:
-    ends, admin = reader()
-    ends.poll(TABLES)
-    admin.answer(1)
-    clock[0] += ASK_EVERY_NS
-    assert ends.poll(TABLES) is not None
-    assert len(admin.asked) == 3
-    assert {place.topic for place in admin.asked[-1]} == {
-        topic.name for topic in (TOPICS.log, TOPICS.requests, TOPICS.backfill, TOPICS.dead_letter)
-    }
+def test_rows_are_asked_for_less_often_than_queues(ends: TopicEndsReader) -> None:
+    polled(ends, TABLES)
+    world.now_ns += ASK_EVERY_NS
+    polled(ends, TABLES)
+    assert world.asked[2:] == [(FIRST, set()), (END, QUEUES)]
+    world.now_ns += ROWS_EVERY_NS
+    assert "rows/7" in polled(ends, TABLES)
 
 
-def test_a_table_without_a_topic_is_left_out_and_an_absent_broker_is_told(clock: list[int]) -> None:
-    ends, admin = reader()
-    ends.poll((7, 8))
-    admin.answer(4, **{"7": KafkaError.UNKNOWN_TOPIC_OR_PART})
-    found = ends.poll((7, 8))
-    assert found is not None
-    assert found.keys() == {"log", "requests", "backfill", "dead-letter", "rows/8"}
-    clock[0] += ASK_EVERY_NS
-    ends.poll(())
-    admin.answer(4, requests=KafkaError.NOT_LEADER_FOR_PARTITION)
-    found = ends.poll(())
-    assert found is not None
-    assert "requests" not in found, "its leader comes back"
-    clock[0] += ASK_EVERY_NS
-    ends.poll(())
-    admin.answer(4, log=KafkaError._TIMED_OUT)
+def test_a_table_without_a_topic_is_left_out_and_an_absent_broker_is_told(
+    ends: TopicEndsReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Reader.errors["7"] = KafkaError.UNKNOWN_TOPIC_OR_PART
+    assert polled(ends, (7, 8)).keys() == {"log", "requests", "backfill", "dead-letter", "rows/8"}
+    Reader.errors["requests"] = KafkaError.NOT_LEADER_FOR_PARTITION
+    world.now_ns += ASK_EVERY_NS
+    assert "requests" not in polled(ends, ()), "its leader comes back"
+    Reader.errors["log"] = KafkaError.UNKNOWN_TOPIC_OR_PART
+    world.now_ns += ASK_EVERY_NS
     with pytest.raises(BusUnavailable, match="asking where topics end"):
-        ends.poll(())
+        polled(ends, ())
+    Reader.errors.clear()
+    monkeypatch.setattr(Reader, "away", True)
+    world.now_ns += ASK_EVERY_NS
+    with pytest.raises(BusUnavailable, match="nowhere"):
+        polled(ends, ())
+    monkeypatch.setattr(Reader, "away", False)
+    world.now_ns += ASK_EVERY_NS
+    assert polled(ends, ())["log"] == 30, "it asks on"
