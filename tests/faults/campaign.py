@@ -87,10 +87,14 @@ class Campaign:
             yield from [wishes.schedule] * wishes.repeat
             return
         without = (*wishes.without, *(() if find_compiler() else (COMPILER,)))
-        led = BROKEN[wishes.mutation].events if wishes.mutation else ()
+        broken = BROKEN[wishes.mutation] if wishes.mutation else None
+        kinds = broken.kinds if broken else ()
         while self.faults < wishes.faults:
-            drawn = draw(seed, wishes.parts, without, wishes.events)
-            yield replace(drawn, events=led) if led else drawn
+            drawn = draw(seed, wishes.parts, without, wishes.events, kinds)
+            if broken is not None:
+                events, levels = broken.events or drawn.events, broken.levels or drawn.levels
+                drawn = replace(drawn, events=events, levels=levels)
+            yield drawn
             seed += 1
 
     def _one(self, schedule: Schedule) -> Report:

@@ -7,20 +7,24 @@ names that process's proxy.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import LOOPBACK, BrokerPorts, Ports
+from leasehold.adapters.kafka.whole_topic import read_to_end
+from leasehold.model.topics import Topics
 from tests.faults.kinds import SESSION_TTL_MS
 from tests.faults.links import Links
 from tests.faults.parts import KAFKA, REDIS, SQL, Parts
 from tests.support.cluster.system_clock import SOURCE, WallClock
+from tests.support.cluster.system_cluster import until
 
 ENVIRON: Final[Mapping[str, str]] = {
     "LEASEHOLD_SESSION_TTL_MS": str(SESSION_TTL_MS),
@@ -53,22 +57,34 @@ class FaultCluster(LocalCluster):
         self.links = links
         self.clocks = clocks
         self._libs = libs
-        self._listeners = {name: links.reserve(f"{name}-listener") for name in parts.processes}
+        self._listeners = {
+            f"{name}-{broker}": links.reserve(f"{name}-{broker}-listener")
+            for name in parts.processes
+            for broker in parts.broker_names
+        }
         environ = {**os.environ, **ENVIRON}
-        super().__init__(data, Ports.free(), environ, parts.services)
+        super().__init__(
+            data, Ports.free(), environ, parts.services, brokers=parts.brokers, redis=parts.redis
+        )
 
     def _settings_of_broker(self, ports: BrokerPorts) -> dict[str, str]:
         """A listener for each process, whose clients are told the address of its own link."""
+        place = self.ports.brokers(self.parts.brokers).index(ports)
+        broker, processes = self.parts.broker_names[place], self.parts.processes
         inner = f"PLAINTEXT://{LOOPBACK}:{ports.clients}"
-        own = [f"{name.upper()}://{LOOPBACK}:{port}" for name, port in self._listeners.items()]
-        proxied = [
-            f"{name.upper()}://{LOOPBACK}:{self.links.reserve(f'{name}-{KAFKA}')}"
-            for name in self.parts.processes
+        own = [
+            f"{name.upper()}://{LOOPBACK}:{self._listeners[f'{name}-{broker}']}"
+            for name in processes
         ]
-        names = ("PLAINTEXT", "CONTROLLER", *(name.upper() for name in self._listeners))
+        proxied = [
+            f"{name.upper()}://{LOOPBACK}:{self.links.reserve(f'{name}-{broker}')}"
+            for name in processes
+        ]
+        names = ("PLAINTEXT", "CONTROLLER", *(name.upper() for name in processes))
         controller = f"CONTROLLER://{LOOPBACK}:{ports.controller}"
         return {
             **super()._settings_of_broker(ports),
+            "num.network.threads": "1",  # of each listener
             "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
             "listeners": ",".join([inner, *own, controller]),
             "advertised.listeners": ",".join([inner, *proxied]),
@@ -76,13 +92,15 @@ class FaultCluster(LocalCluster):
 
     def addresses(self, name: str) -> dict[str, str]:
         """Return where the servers are for `name`: at its own links, or directly for clients."""
-        if name not in self._listeners:
-            return super().addresses(name)
-        kafka, redis = (self.links.reserve(f"{name}-{server}") for server in (KAFKA, REDIS))
-        return {
-            "LEASEHOLD_KAFKA": f"{LOOPBACK}:{kafka}",
-            "LEASEHOLD_REDIS": f"redis://{LOOPBACK}:{redis}/0",
-        }
+        found = super().addresses(name)
+        if name not in self.parts.processes:
+            return found
+        kafka = (self.links.reserve(link) for link in self.parts.links_of(f"{name}-{KAFKA}"))
+        found["LEASEHOLD_KAFKA"] = ",".join(f"{LOOPBACK}:{port}" for port in kafka)
+        if REDIS in self.parts.servers:
+            redis = self.links.reserve(f"{name}-{REDIS}")
+            found["LEASEHOLD_REDIS"] = f"redis://{LOOPBACK}:{redis}/0"
+        return found
 
     def env(self, name: str) -> dict[str, str]:
         clock = self.clocks.get(name)
@@ -98,10 +116,9 @@ class FaultCluster(LocalCluster):
 
     def start_links(self) -> None:
         """Start the proxies, which hold nothing up yet."""
-        upstream: dict[str, int] = {}
-        for name in self.parts.processes:
-            upstream[f"{name}-{KAFKA}"] = self._listeners[name]
-            upstream[f"{name}-{REDIS}"] = self.ports.redis
+        upstream = dict(self._listeners)
+        if REDIS in self.parts.servers:
+            upstream |= {f"{name}-{REDIS}": self.ports.redis for name in self.parts.processes}
         for name in self.parts.replicants:
             upstream[f"{name}-{SQL}"] = self.sql_port(name)
         self.links.start(self, upstream)
@@ -122,7 +139,7 @@ class FaultCluster(LocalCluster):
 def started(folder: Path, parts: Parts, libs: Path | None = None) -> Iterator[FaultCluster]:
     """A cluster of `parts` with everything ready, ended on the way out."""
     folder.mkdir(parents=True, exist_ok=True)
-    clocks = _clocks(folder, (*parts.processes, REDIS))
+    clocks = _clocks(folder, (*parts.processes, *parts.redis_names))
     cluster = FaultCluster(folder / "cluster", parts, Links(), clocks, libs)
     with cluster:
         cluster.start_links()
@@ -133,9 +150,18 @@ def started(folder: Path, parts: Parts, libs: Path | None = None) -> Iterator[Fa
                 cluster.start(name, wait=name == parts.masters[0])
             for name in parts.processes:
                 cluster.wait_ready(name)
+            if parts.counting:  # it begins with what happens once it is there
+                until(lambda: bool(read_windows(cluster)), "somebody to count")
             yield cluster
         finally:
             cluster.links.close()
+
+
+def read_windows(cluster: FaultCluster) -> list[dict[str, Any]]:
+    """Return what was told of windows of a second and of a minute, in its order."""
+    topics = Topics(cluster.cluster_settings.database)
+    records = read_to_end(cluster.kafka_settings, "activity-judge", topics.activity.name)
+    return [json.loads(record.value) for record in records if record.value]
 
 
 def _clocks(folder: Path, names: tuple[str, ...]) -> dict[str, WallClock]:

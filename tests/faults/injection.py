@@ -10,19 +10,22 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
 import redis
 
+from infra.ports import LOOPBACK
 from infra.processes import ProcessFailure
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.topics import Topics
 from tests.faults.cluster import FaultCluster
+from tests.faults.kinds import CONTROLLER, DISK_LOST
 from tests.faults.links import Links
-from tests.faults.parts import KAFKA, REDIS
+from tests.faults.parts import KAFKA
 from tests.faults.schedule import Event
 
 FULL_FROM_BYTES: Final = 96 * 1024
@@ -30,7 +33,10 @@ FULL_FROM_BYTES: Final = 96 * 1024
 BURN: Final = "while True: pass"
 GARBAGE: Final = (b"", b"\xc1", b"{" * 500, b"\x93\x01\x63\x01", b'{"id": 7}', bytes(50_000))
 STORE: Final = "store.db"
-REDIS_FILES: Final = "appendonlydir"
+REDIS_FILES: Final = ("appendonlydir", "dump.rdb")
+WRONG: Final = "nobody has this password"
+"""A replica that says one to a master without any gets nothing from it."""
+ASK_S: Final = 2.0
 
 
 class Injection:
@@ -40,27 +46,28 @@ class Injection:
         self._cluster = cluster
         self._folder = folder
         self._burners: list[subprocess.Popen[bytes]] = []
+        self._was: dict[str, str] = {}  # what a name stood for when a fault befell it
+        self._pause = threading.Event()  # never set: it paces
         self._begin: dict[str, Callable[[Event], None]] = {
             "kill": lambda e: self._kill(e.who),
             "pause": lambda e: self._signal(e.who, signal.SIGSTOP),
-            "cut": lambda e: self._links.cut(e.who, e.detail["way"]),
-            "delay": self._delay,
-            "throttle": lambda e: self._links.throttle(
-                e.who, e.detail["way"], e.detail["kb_per_s"]
-            ),
-            "reset": lambda e: self._links.reset(e.who),
-            "refuse": lambda e: self._links.refuse(e.who),
+            **dict.fromkeys(("cut", "delay", "throttle", "reset", "refuse"), self._disturb),
             "older_disk": self._older_disk,
             "empty_disk": self._empty_disk,
             "full_disk": lambda e: self._limit(e.who, FULL_FROM_BYTES),
             "clock_jump": lambda e: cluster.clocks[e.who].ahead(e.detail["ahead_s"]),
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(e.detail["ppm"]),
-            "redis_kill": lambda _: self._kill(REDIS),
-            "redis_pause": lambda _: self._signal(REDIS, signal.SIGSTOP),
+            "redis_kill": lambda e: self._kill(e.who),
+            "redis_pause": lambda e: self._signal(e.who, signal.SIGSTOP),
             "redis_flush": lambda _: self._flush(),
-            "redis_empty": lambda _: self._empty_redis(),
+            "redis_empty": lambda e: self._empty_redis(e.who),
+            "redis_failover": self._fail_over,
             "broker_pause": lambda _: self._signal(KAFKA, signal.SIGSTOP),
             "broker_kill": lambda _: self._kill(KAFKA),
+            "one_broker_kill": lambda e: self._kill(e.who),
+            "one_broker_pause": lambda e: self._signal(e.who, signal.SIGSTOP),
+            DISK_LOST: self._empty_broker,
+            "controller_kill": lambda _: self._kill_controller(),
             "busy": self._burn,
             "poison": self._poison,
         }
@@ -69,16 +76,19 @@ class Injection:
             "full_disk": self._make_room,
             "clock_jump": lambda e: cluster.clocks[e.who].ahead(0),
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(0),
-            "redis_pause": lambda _: self._signal(REDIS, signal.SIGCONT),
             "redis_flush": lambda _: None,
             "broker_pause": lambda _: self._signal(KAFKA, signal.SIGCONT),
+            **dict.fromkeys(
+                ("redis_pause", "one_broker_pause"),
+                lambda e: self._signal(e.who, signal.SIGCONT),
+            ),
             "busy": lambda _: self._quench(),
             "poison": lambda _: None,
-            "redis_kill": lambda _: cluster.start(REDIS, wait=False),
-            "redis_empty": lambda _: cluster.start(REDIS, wait=False),
             "broker_kill": lambda _: cluster.start(KAFKA, wait=False),
             **dict.fromkeys(("cut", "delay", "throttle", "reset", "refuse"), self._mend_link),
             **dict.fromkeys(("kill", "older_disk", "empty_disk"), self._start),
+            **dict.fromkeys(("redis_kill", "redis_empty", "redis_failover"), self._start),
+            **dict.fromkeys(("one_broker_kill", DISK_LOST, "controller_kill"), self._start),
         }
 
     @property
@@ -109,7 +119,7 @@ class Injection:
         for clock in self._cluster.clocks.values():
             clock.ahead(0)
             clock.run_at(0)
-        for name in (KAFKA, REDIS, *self._cluster.parts.processes):
+        for name in (*self._cluster.server_names, *self._cluster.parts.processes):
             pid = self._cluster.pid(name)
             if pid is None:
                 self._cluster.start(name, wait=False)
@@ -123,7 +133,7 @@ class Injection:
             self._cluster.kill(name)
 
     def _start(self, event: Event) -> None:
-        self._cluster.start(event.who, wait=False)
+        self._cluster.start(self._was.pop(event.who, event.who), wait=False)
 
     def _signal(self, name: str, number: signal.Signals) -> None:
         try:
@@ -145,12 +155,15 @@ class Injection:
 
     # ------------------------------------------------------------ links
 
-    def _delay(self, event: Event) -> None:
-        detail = event.detail
-        self._links.delay(event.who, detail["way"], detail["late_ms"], detail["jitter_ms"])
+    def _disturb(self, event: Event) -> None:
+        """Disturb all links that the event's name stands for, alike."""
+        disturb = getattr(self._links, event.kind)
+        for link in self._cluster.parts.links_of(event.who):
+            disturb(link, **event.detail)
 
     def _mend_link(self, event: Event) -> None:
-        self._links.mend(event.who)
+        for link in self._cluster.parts.links_of(event.who):
+            self._links.mend(link)
 
     # ------------------------------------------------------------ disks
 
@@ -168,18 +181,55 @@ class Injection:
         self._kill(event.who)
         shutil.rmtree(self._cluster.data / event.who, ignore_errors=True)
 
-    # ------------------------------------------------------------ Redis, processors, topics
+    # ------------------------------------------------------------ Redis
 
     def _flush(self) -> None:
-        with redis.Redis.from_url(self._cluster.redis_url) as client:
-            try:
-                client.flushall()
-            except redis.RedisError:
-                return  # another fault has it
+        master = self._cluster.redis.master()
+        if master:
+            with self._client(master) as client, suppress(redis.RedisError):
+                client.flushall()  # else another fault has it
 
-    def _empty_redis(self) -> None:
-        self._kill(REDIS)
-        shutil.rmtree(self._cluster.data / REDIS / REDIS_FILES, ignore_errors=True)
+    def _empty_redis(self, name: str) -> None:
+        self._kill(name)
+        for file in REDIS_FILES:
+            path = self._cluster.data / name / file
+            shutil.rmtree(path, ignore_errors=True)
+            path.unlink(missing_ok=True)
+
+    def _fail_over(self, event: Event) -> None:
+        """Kill the master, whose replica has heard nothing of it for a while: what it has answered
+        in that time is lost."""
+        servers = self._cluster.redis
+        master = servers.master() or servers.names[0]
+        self._was[event.who] = master
+        replica = next(name for name in servers.names if name != master)
+        with self._client(replica) as client, suppress(redis.RedisError):
+            client.config_set("masterauth", WRONG)
+            with self._client(master) as other, suppress(redis.RedisError):
+                other.execute_command("CLIENT", "KILL", "TYPE", "REPLICA")
+            self._pause.wait(event.detail["lag_ms"] / 1e3)
+            self._kill(master)
+            client.config_set("masterauth", "")
+        self._kill(master)
+
+    def _client(self, name: str) -> redis.Redis:
+        port = self._cluster.redis.port_of[name]
+        return redis.Redis(LOOPBACK, port, socket_timeout=ASK_S, socket_connect_timeout=ASK_S)
+
+    # ------------------------------------------------------------ brokers
+
+    def _empty_broker(self, event: Event) -> None:
+        self._kill(event.who)
+        self._cluster.brokers.empty(event.who)
+
+    def _kill_controller(self) -> None:
+        """Kill the active controller, or any broker while none is known."""
+        brokers = self._cluster.brokers
+        name = brokers.active_controller() or brokers.names[0]
+        self._was[CONTROLLER] = name
+        self._kill(name)
+
+    # ------------------------------------------------------------ processors, topics
 
     def _burn(self, event: Event) -> None:
         command = [sys.executable, "-c", BURN]

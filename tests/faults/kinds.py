@@ -12,6 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from infra.kafka.brokers import ONE
+from infra.kafka.settings import SESSION_MS
+from infra.redis.servers import SINGLE
 from tests.faults.parts import KAFKA, REDIS, Parts
 
 SESSION_TTL_MS: Final = 3_000
@@ -22,6 +25,11 @@ LEASE_MS: Final = 600
 ROOM_MS: Final = 2_500
 """What a machine with two processors and seven services needs beside a protocol's time."""
 
+CONTROLLER: Final = "controller"
+"""Whichever of several brokers is that when the fault begins."""
+LED_AGAIN_MS: Final = SESSION_MS + 2_000
+"""Until what a broker of several led is led by another one: it is silent for a session, then the
+others elect and clients learn of it."""
 Detail = Mapping[str, Any]
 Draw = Callable[[random.Random], dict[str, Any]]
 
@@ -61,12 +69,29 @@ def _links(parts: Parts) -> Sequence[str]:
     return tuple(f"{process}-{server}" for process, server in parts.links)
 
 
-def _kafka(_: Parts) -> Sequence[str]:
-    return (KAFKA,)
+def _kafka(parts: Parts) -> Sequence[str]:
+    """The one broker; none where others go on without one."""
+    return (KAFKA,) if parts.brokers == ONE else ()
+
+
+def _one_broker(parts: Parts) -> Sequence[str]:
+    return () if parts.brokers == ONE else parts.broker_names
+
+
+def _controller(parts: Parts) -> Sequence[str]:
+    return () if parts.brokers == ONE else (CONTROLLER,)
 
 
 def _redis(_: Parts) -> Sequence[str]:
     return (REDIS,)
+
+
+def _redis_server(parts: Parts) -> Sequence[str]:
+    return parts.redis_names
+
+
+def _failover(parts: Parts) -> Sequence[str]:
+    return () if parts.redis == SINGLE else (REDIS,)
 
 
 def _machine(_: Parts) -> Sequence[str]:
@@ -74,7 +99,7 @@ def _machine(_: Parts) -> Sequence[str]:
 
 
 def _clocked(parts: Parts) -> Sequence[str]:
-    return (*parts.processes, REDIS)
+    return (*parts.processes, *parts.redis_names)
 
 
 def _topics(_: Parts) -> Sequence[str]:
@@ -110,10 +135,20 @@ def _poison(rng: random.Random) -> dict[str, Any]:
     return {"seed": rng.randrange(1 << 30), "records": rng.choice((1, 5, 40))}
 
 
+def _lag(rng: random.Random) -> dict[str, Any]:
+    return {"lag_ms": rng.choice((100, 400, 1_000))}
+
+
 ANY_MASTER_MS: Final = ELECTION_MS + LEASE_MS + ROOM_MS
 """Whoever is hit may be the master, whose successor begins after an election."""
 STARTED_MS: Final = 15_000
 """A broker or a node that is started anew."""
+
+LED_AGAIN: Final = (LED_AGAIN_MS + ANY_MASTER_MS, LED_AGAIN_MS + ANY_MASTER_MS)
+DISK_LOST: Final = "broker_disk"
+OF_SEVERAL_BROKERS: Final = frozenset(
+    {"one_broker_kill", "one_broker_pause", DISK_LOST, "controller_kill"}
+)
 
 KINDS: Final[Mapping[str, Kind]] = {
     kind.name: kind
@@ -130,13 +165,18 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("full_disk", 3, _nodes, (500, 2_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
         Kind("clock_jump", 4, _clocked, (500, 3_000), ROOM_MS, ROOM_MS, _jump, "cc"),
         Kind("clock_rate", 3, _nodes, (1_000, 4_000), ROOM_MS, ROOM_MS, _rate, "cc"),
-        Kind("redis_kill", 3, _redis, (0, 2_000), ROOM_MS, ROOM_MS),
-        Kind("redis_pause", 3, _redis, (200, 4_000), ROOM_MS, ROOM_MS),
+        Kind("redis_kill", 3, _redis_server, (0, 2_000), ROOM_MS, ROOM_MS),
+        Kind("redis_pause", 3, _redis_server, (200, 4_000), ROOM_MS, ROOM_MS),
         Kind("redis_flush", 3, _redis, (100, 200), ROOM_MS, ROOM_MS),
-        Kind("redis_empty", 2, _redis, (0, 1_000), ROOM_MS, ROOM_MS),
+        Kind("redis_empty", 2, _redis_server, (0, 1_000), ROOM_MS, ROOM_MS),
         Kind("broker_pause", 4, _kafka, (200, 3_500), None, None),
         Kind("broker_kill", 2, _kafka, (0, 1_000), None, None),
         Kind("busy", 3, _machine, (500, 2_500), None, None, _burners),
         Kind("poison", 4, _topics, (100, 200), ROOM_MS, ROOM_MS, _poison),
+        Kind("one_broker_kill", 6, _one_broker, (0, 6_000), *LED_AGAIN),
+        Kind("one_broker_pause", 6, _one_broker, (200, 8_000), *LED_AGAIN),
+        Kind(DISK_LOST, 3, _one_broker, (0, 3_000), *LED_AGAIN),
+        Kind("controller_kill", 4, _controller, (0, 6_000), *LED_AGAIN),
+        Kind("redis_failover", 6, _failover, (4_000, 8_000), ROOM_MS, ROOM_MS, _lag),
     )
 }

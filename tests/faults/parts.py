@@ -1,7 +1,7 @@
 """Which processes a harness has, and by which links they reach the servers. PURE.
 
-A set is a parameter of everything else, so a larger one (three brokers, Spark) is one more value
-here: its schedules are drawn over its parts, its links have a proxy each.
+A set is a parameter of everything else, so a larger one is one more value here: its schedules are
+drawn over its parts, its links have a proxy each.
 """
 
 from __future__ import annotations
@@ -10,20 +10,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from infra.deployment import CHANGEFEED, MASTER, REPLICANTS, STANDBY, Service
+from infra.deployment import CHANGEFEED, DASHBOARD, MASTER, REPLICANTS, STANDBY, Service
+from infra.kafka.brokers import ONE, THREE, broker_names
+from infra.redis.servers import SENTINEL, SINGLE, redis_names
 
 KAFKA: Final = "kafka"
 REDIS: Final = "redis"
 SQL: Final = "sql"
-SERVERS: Final = (KAFKA, REDIS)
 
-EMBEDDED: Final = Service(
-    "e1",
-    "tests.faults.workload.embedded_service",
-    "service with an embedded replica",
-    "replicant",
-    needs=("m1",),
-    keeps_store=True,
+EMBEDDED: Final = tuple(
+    Service(
+        name,
+        "tests.faults.workload.embedded_service",
+        "service with an embedded replica",
+        "replicant",
+        needs=("m1",),
+        keeps_store=True,
+    )
+    for name in ("e1", "e2")
 )
 FOLLOWER: Final = Service(
     "f1",
@@ -39,7 +43,8 @@ class Parts:
     """The processes of one harness.
 
     `masters` are candidates; `replicants` answer PostgreSQL clients; `embedded` have a replica of
-    their own and are clients, too; `followers` hold descriptor leases and read feeds.
+    their own and are clients, too; `followers` hold descriptor leases and read feeds; `counting`
+    tell what the database does. `brokers`: how many; `redis`: how it is made up.
     """
 
     name: str
@@ -48,6 +53,9 @@ class Parts:
     embedded: tuple[str, ...]
     followers: tuple[str, ...]
     services: tuple[Service, ...]
+    counting: tuple[str, ...] = ()
+    brokers: int = ONE
+    redis: str = SINGLE
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -65,11 +73,36 @@ class Parts:
         return tuple(service.name for service in self.services)
 
     @property
+    def broker_names(self) -> tuple[str, ...]:
+        """Return the brokers' processes."""
+        return broker_names(self.brokers)
+
+    @property
+    def redis_names(self) -> tuple[str, ...]:
+        """Return the processes of Redis that hold data."""
+        return redis_names(self.redis)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """Return what each process has a link to. ⚠ Not Redis where there are Sentinels: they tell
+        clients where it is."""
+        return (*self.broker_names, *(() if self.redis == SENTINEL else (REDIS,)))
+
+    @property
     def links(self) -> tuple[tuple[str, str], ...]:
         """Return (process, server) for each link that can be disturbed; (replicant, "sql") is
-        that of its clients."""
-        servers = tuple((name, server) for name in self.processes for server in SERVERS)
+        that of its clients, (process, "kafka") those to all brokers at once."""
+        all_brokers = () if self.brokers == ONE else (KAFKA,)
+        there = (*all_brokers, *self.servers)
+        servers = tuple((name, server) for name in self.processes for server in there)
         return (*servers, *((name, SQL) for name in self.replicants))
+
+    def links_of(self, link: str) -> tuple[str, ...]:
+        """Return the links that a name stands for: those to all brokers, or itself."""
+        process, _, server = link.partition("-")
+        if server == KAFKA:
+            return tuple(f"{process}-{broker}" for broker in self.broker_names)
+        return (link,)
 
 
 LIGHT: Final = Parts(
@@ -78,6 +111,17 @@ LIGHT: Final = Parts(
     replicants=("r1", "r2"),
     embedded=("e1",),
     followers=("f1",),
-    services=(MASTER, STANDBY, *REPLICANTS[:2], CHANGEFEED, EMBEDDED, FOLLOWER),
+    services=(MASTER, STANDBY, *REPLICANTS[:2], CHANGEFEED, EMBEDDED[0], FOLLOWER),
 )
-SETS: Final[Mapping[str, Parts]] = {LIGHT.name: LIGHT}
+WHOLE: Final = Parts(
+    "whole",
+    masters=("m1", "m2"),
+    replicants=("r1", "r2", "r3"),
+    embedded=("e1", "e2"),
+    followers=("f1",),
+    services=(MASTER, STANDBY, *REPLICANTS, CHANGEFEED, *EMBEDDED, FOLLOWER, DASHBOARD),
+    counting=("dashboard",),
+    brokers=THREE,
+    redis=SENTINEL,
+)
+SETS: Final[Mapping[str, Parts]] = {each.name: each for each in (LIGHT, WHOLE)}

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from tests.faults.kinds import KINDS, Kind
-from tests.faults.parts import SETS, Parts
+from tests.faults.kinds import DISK_LOST, KINDS, OF_SEVERAL_BROKERS, Kind
+from tests.faults.parts import KAFKA, REDIS, SETS, Parts
 
 FORMAT: Final = 1
 SPAN_MS: Final = 3_000
@@ -68,17 +68,25 @@ class Schedule:
         return json.dumps({**body, "levels": list(self.levels), "events": events}, indent=1)
 
 
-def draw(seed: int, parts: Parts, without: Collection[str] = (), events: int = 0) -> Schedule:
+def draw(
+    seed: int,
+    parts: Parts,
+    without: Collection[str] = (),
+    events: int = 0,
+    only: Collection[str] = (),
+) -> Schedule:
     """Return the schedule of `seed`. `without`: what the machine lacks (`Kind.needs`), or kinds to
-    leave out. `events`: how many, 0 = drawn, too."""
+    leave out. `events`: how many, 0 = drawn, too. `only`: of these kinds, () = of all."""
     rng = random.Random(f"{seed}/{parts.name}")
-    kinds = [k for k in KINDS.values() if not {k.name, k.needs} & set(without)]
+    lacking = set(without)
+    kinds = [k for k in KINDS.values() if not {k.name, k.needs} & lacking and k.whom(parts)]
+    kinds = [kind for kind in kinds if not only or kind.name in only]
     # Swarm testing: a round without some kinds reaches states that one with all never does.
     kinds = [kind for kind in kinds if rng.random() < 0.6] or kinds
     count = events or rng.choice((1, 2, 2, 2, 3, EVENTS_MAX))
     drawn = sorted((_event(rng, kinds, parts) for _ in range(count)), key=lambda event: event.at_ms)
     levels = tuple(sorted(rng.sample(LEVELS, 2), key=LEVELS.index))
-    return Schedule(seed, parts.name, levels, _apart(drawn))
+    return Schedule(seed, parts.name, levels, _apart(_bearable(drawn), parts))
 
 
 def _event(rng: random.Random, kinds: list[Kind], parts: Parts) -> Event:
@@ -88,17 +96,41 @@ def _event(rng: random.Random, kinds: list[Kind], parts: Parts) -> Event:
     return Event(at_ms, kind.name, who, rng.randint(*kind.for_ms), kind.detail(rng))
 
 
-def _apart(events: list[Event]) -> tuple[Event, ...]:
+def _bearable(events: list[Event]) -> list[Event]:
+    """Leave out what nobody promises to survive: a record is on two of three disks, so beside one
+    that is lost no other broker may be away."""
+    lost = next((event for event in events if event.kind == DISK_LOST), None)
+    if lost is None:
+        return events
+    return [event for event in events if event is lost or event.kind not in OF_SEVERAL_BROKERS]
+
+
+def _apart(events: list[Event], parts: Parts) -> tuple[Event, ...]:
     """Put off whatever would befall a process, or a link, that another fault still has: what is
     killed can't be paused."""
     free_at: dict[str, int] = {}
     placed = []
     for event in events:
-        at_ms = max(event.at_ms, free_at.get(event.who, 0))
+        place = _place_of(event, parts)
+        at_ms = max(event.at_ms, free_at.get(place, 0))
         moved = replace(event, at_ms=at_ms)
-        free_at[event.who] = moved.end_ms + 1
+        free_at[place] = moved.end_ms + 1
         placed.append(moved)
     return tuple(sorted(placed, key=lambda event: event.at_ms))
+
+
+def _place_of(event: Event, parts: Parts) -> str:
+    """Return what a fault has for itself: of brokers one at a time, as two of three have to be
+    there; of a process's links to them all or one; of Redis one server, since the other one is its
+    replica."""
+    process, _, server = event.who.partition("-")
+    if event.kind in OF_SEVERAL_BROKERS:
+        return KAFKA
+    if event.who in parts.redis_names:
+        return REDIS
+    if process in parts.processes and server.startswith(KAFKA):
+        return f"{process}-{KAFKA}"
+    return event.who
 
 
 def read_schedule(text: str) -> Schedule:

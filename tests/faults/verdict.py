@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from tests.faults.checkers.activity import judge_activity
 from tests.faults.checkers.appends import judge_appends
 from tests.faults.checkers.bank import judge_bank
 from tests.faults.checkers.feed import Change, judge_end, judge_life
@@ -18,15 +19,26 @@ from tests.faults.checkers.versions import Use, judge_versions
 from tests.faults.workload.history import Op
 from tests.faults.workload.tables import ACCOUNTS, BALANCE, Tables, items_of
 
-LOOK_AGAIN_S: Final = 0.1
+LOOK_AGAIN_S: Final = 0.3
+"""Each look goes over all that was fed, on processors that those who feed want."""
 Rows = Sequence[tuple[Any, ...]]
+
+
+class Counts(NamedTuple):
+    """What the application that counts has told so far, and of the counter's table: its id, and
+    whether each count is to be right (`judge_activity`)."""
+
+    windows: Callable[[], Sequence[Mapping[str, Any]]]
+    table_id: int
+    exact: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What a round has left. `nodes`: node → table → rows; `first`, `again`: answers by request;
     `counted`: LSNs of the counter's acknowledged writes; `fed`: life of a follower → its lines so
-    far; `seconds`: how long the feed may take to have everything."""
+    far; `seconds`: how long the feed may take to have everything; `activity`: None where nobody
+    counts."""
 
     ops: Sequence[Op]
     tables: Tables
@@ -36,6 +48,7 @@ class Evidence:
     counted: Sequence[int]
     fed: Callable[[], Mapping[str, Sequence[Mapping[str, Any]]]]
     seconds: float
+    activity: Counts | None = None
 
 
 def judge(evidence: Evidence) -> list[str]:
@@ -55,13 +68,39 @@ def judge(evidence: Evidence) -> list[str]:
     wrong += judge_bank(ops, initial, dict(first[tables.accounts]))
     members = {name: rows[tables.members] for name, rows in evidence.nodes.items()}
     wrong += judge_members(ops, members)
+    wrong += judge_members(*_lingering(evidence))
     wrong += judge_outcomes(evidence.first, evidence.again)
     counts: dict[int, int] = dict(first[tables.counter])
     if counts[0] != len(evidence.counted):
         words = f"{len(evidence.counted)} were acknowledged, each once, and it is {counts[0]}"
         wrong.append(f"counter: {words}")
     wrong += _judge_feed(evidence, first)
+    if evidence.activity is not None:
+        wrong += _judge_activity(evidence.activity, 1 + counts[0], evidence.seconds)
     return wrong
+
+
+def _lingering(evidence: Evidence) -> tuple[list[Op], dict[str, list[tuple[int, str]]]]:
+    """Return the rows of transactions that stayed open as inserts into a set, and what nodes have
+    of them."""
+    table = evidence.tables.late
+    ops = [op for op in evidence.ops if op.kind == "linger"]
+    there = {name: rows[table] for name, rows in evidence.nodes.items() if table in rows}
+    return (
+        [op._replace(kind="insert", value={"tag": str(op.value["id"])}) for op in ops],
+        {name: [(number, str(number)) for number, _ in rows] for name, rows in there.items()},
+    )
+
+
+def _judge_activity(told: Counts, commits: int, seconds: float) -> list[str]:
+    """Judge what was counted, once that is enough. `commits`: with the first rows'."""
+    pause, give_up_s = threading.Event(), time.monotonic() + seconds
+    while True:
+        windows = told.windows()
+        wrong = judge_activity(windows, told.table_id, commits, exact=told.exact)
+        if not wrong or time.monotonic() > give_up_s:
+            return wrong
+        pause.wait(LOOK_AGAIN_S)
 
 
 def _judge_feed(evidence: Evidence, store: Mapping[str, Rows]) -> list[str]:

@@ -12,7 +12,7 @@ from leasehold.admin.parts import checks_table
 from leasehold.admin.repairs import Proof, proof_of
 from leasehold.admin.report import check_report
 from leasehold.admin.sliced_check import SlicedCheck
-from leasehold.admin.view import ClusterView
+from leasehold.admin.view import SILENT_AFTER_US, ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
@@ -26,6 +26,7 @@ from leasehold.replica.barrier import ask_check
 from leasehold.settings.client import ClientSettings
 
 EVERY_TABLE: Final = -1
+US_PER_S: Final = 1_000_000
 FINDINGS_SHOWN_MAX: Final = 20
 SLICE_ROWS_MAX: Final = 10_000_000
 
@@ -79,11 +80,13 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
             else:
                 output.line("no table yet: nothing to check", "dim")
             return ExitCode.OK
-        live = live_nodes(view, unix_us())
+        live, silent = find_live(watch, view)
         if len(table_ids) == 1:
             live = [node for node in live if checks_table(view, node, table_ids[0])]
         names = {table_id: table.event.name for table_id, table in view.tables.items()}
         output.note(f"live nodes: {', '.join(live) or 'none'}; tables: {len(table_ids)} …")
+        if silent:
+            output.note(f"not asked, since nothing was heard of them: {', '.join(silent)}")
         look = Look(settings, watch, live, args.table is None, table_ids, args.timeout)
         if args.slice_rows:
             table = view.tables[table_ids[0]].descriptor
@@ -143,7 +146,13 @@ class Look(NamedTuple):
         )
 
     def _await_reports(self, subject: bytes, wanted: set[tuple[str, int]]) -> list[CheckReport]:
-        self.watch.wait_for(lambda seen: wanted <= _reported(seen, subject), self.timeout_s)
+        self.watch.wait_for(
+            lambda seen: (
+                wanted <= _reported(seen, subject)
+                and not _at_several_places(seen.checks.get(subject, {}).values())
+            ),
+            self.timeout_s,
+        )
         return list(self.watch.view.checks.get(subject, {}).values())
 
 
@@ -202,13 +211,39 @@ def _find_tables(view: ClusterView, name: str | None) -> list[int]:
     return found
 
 
-def live_nodes(view: ClusterView, now: int) -> list[str]:
-    at_us = view.as_of_us(now)
-    return sorted(name for name, node in view.nodes.items() if not node.silent(at_us))
+def find_live(watch: ClusterWatch, view: ClusterView) -> tuple[list[str], list[str]]:
+    """Return who lives, and who is silent: of whom nothing was heard lately, nor while he was
+    listened to for as long as that. In a first view a node's newest words may be missing, since
+    they stand behind all that had to be read before; and its clock may be behind."""
+    at_us = view.as_of_us(unix_us())
+    quiet = {name: node.ack for name, node in view.nodes.items() if node.silent(at_us)}
+
+    def unheard(seen: ClusterView) -> list[str]:
+        return [
+            name
+            for name, ack in quiet.items()
+            if name in seen.nodes and seen.nodes[name].ack == ack
+        ]
+
+    if quiet:
+        watch.wait_for(lambda seen: not unheard(seen), SILENT_AFTER_US / US_PER_S)
+    silent = sorted(unheard(watch.view))
+    return sorted(watch.view.nodes.keys() - silent), silent
 
 
 def _reported(view: ClusterView, subject: bytes) -> set[tuple[str, int]]:
     return set(view.checks.get(subject, {}))
+
+
+def _at_several_places(reports: Iterable[CheckReport]) -> dict[int, set[int]]:
+    """Return the log offsets that tables were reported on at, of those that were at more than one.
+    A request that was sent twice stands in the log twice, and a node answers each time: until all
+    have answered the later one nothing is known of them."""
+    places: dict[int, set[int]] = {}
+    for report in reports:
+        if not report.error:
+            places.setdefault(report.table_id, set()).add(report.offset)
+    return {table_id: offsets for table_id, offsets in places.items() if len(offsets) > 1}
 
 
 def _name_of(table_id: int, names: dict[int, str]) -> str:
@@ -247,6 +282,12 @@ def troubles_of(
                 f"node {report.node} has {report.findings_total:,} findings in "
                 f"{name(report.table_id)}"
             )
+    for table_id, offsets in sorted(_at_several_places(reports).items()):
+        places = ", ".join(f"{offset:,}" for offset in sorted(offsets))
+        found.append(
+            f"nodes have reported on {name(table_id)} at log offsets {places}, so that not all"
+            " were compared: check again"
+        )
     # L6: stores at the same log position are equal.
     by_place: dict[tuple[int, int], dict[bytes, list[str]]] = {}
     for report in reports:

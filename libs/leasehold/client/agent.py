@@ -25,11 +25,13 @@ from typing import Any, Final, NamedTuple, Protocol
 from leasehold.adapters.os.clock import boottime_ns, random_bytes, unix_us
 from leasehold.catalog.descriptor import Descriptor, names_in_wire, read_descriptor
 from leasehold.lease.agent.events import (
+    NOBODY,
     Acknowledge,
     Answered,
     Drain,
     Effect,
     Event,
+    GaveUp,
     Idle,
     LedgerAway,
     Send,
@@ -168,6 +170,9 @@ class Agent(Closing):
         self._newest_us: dict[int, int] = {}
         self._listeners: tuple[Callable[[VersionEvent], None], ...] = ()
         self._inbox: deque[Event] = deque()
+        # Of each table that an event in the inbox asks a lease on for: those who wait for it.
+        self._asking: dict[int, dict[int, None]] = {}
+        self._gave_up: set[tuple[int, int]] = set()  # the holder still knows of them
         self._work = threading.Condition()
         self._learned = threading.Condition()
         self._tokens = itertools.count(1)
@@ -272,6 +277,11 @@ class Agent(Closing):
                         listener(_event_of(known.descriptor))
             self._listeners = (*self._listeners, listener)
 
+    def off_version(self, listener: Callable[[VersionEvent], None]) -> None:
+        """Call `listener` no more; one that is not called is no error."""
+        with self._learned:
+            self._listeners = tuple(each for each in self._listeners if each != listener)
+
     @property
     def expires_ns(self) -> int:
         """The time until which leases are usable, by CLOCK_BOOTTIME (D3); 0 without a session."""
@@ -312,11 +322,14 @@ class Agent(Closing):
     def _await_lease(self, table: str, table_id: int, timeout_s: float) -> HeldLease:
         token = next(self._tokens)
         waiter = self._waiters[token] = _Waiter()
-        self._post(Want(table_id, token))
+        self._post_want(table_id, token)
         in_time = waiter.woken.wait(timeout_s)
-        if not in_time and self._waiters.pop(token, None) is None:
-            # Whoever takes the token out settles it: the lease is being handed over right now.
-            in_time = waiter.woken.wait()
+        if not in_time:
+            if self._waiters.pop(token, None) is None:
+                # Whoever takes the token out settles it: the lease is handed over right now.
+                in_time = waiter.woken.wait()
+            else:
+                self._give_up(table_id, token)
         if waiter.lease is not None:
             return waiter.lease
         why = waiter.sentence or (waiter.reason.value if waiter.reason else self.last_trouble)
@@ -327,6 +340,40 @@ class Agent(Closing):
         with self._work:
             self._inbox.append(event)
             self._work.notify_all()
+
+    def _post_want(self, table_id: int, token: int) -> None:
+        """Ask the holder for a lease. ⚠ One event a table stands in the inbox, whoever else wants
+        one meanwhile: users that look again and again, while the ledger is slow, would fill it
+        faster than it is emptied."""
+        with self._work:
+            asking = self._asking.get(table_id)
+            if asking is not None:
+                asking[token] = None
+                return
+            self._asking[table_id] = {token: None}
+            self._inbox.append(Want(table_id, NOBODY))
+            self._work.notify_all()
+
+    def _give_up(self, table_id: int, token: int) -> None:
+        """Have nobody look for who has stopped waiting."""
+        with self._work:
+            asking = self._asking.get(table_id, {})
+            if token in asking:
+                del asking[token]
+            else:
+                self._gave_up.add((table_id, token))
+
+    def _forget_waiters(self) -> None:
+        with self._work:
+            gone, self._gave_up = frozenset(self._gave_up), set()
+        if gone:
+            self._perform(self._holder.step(GaveUp(gone), self._clock_ns()))
+
+    def _take_wants(self, table_id: int) -> list[Event]:
+        """Return what the event in the inbox that asks for a lease stands for."""
+        with self._work:
+            tokens = self._asking.pop(table_id, {})
+        return [Want(table_id, token) for token in tokens] or [Want(table_id, NOBODY)]
 
     def _wake_rest(self) -> None:
         while self._waiters:
@@ -341,7 +388,11 @@ class Agent(Closing):
             event = self._next_event()
             if event is None:
                 return
-            self._perform(self._holder.step(event, self._clock_ns()))
+            for each in self._take_wants(event.table) if isinstance(event, Want) else [event]:
+                self._perform(self._holder.step(each, self._clock_ns()))
+            self._forget_waiters()
+            if isinstance(event, Answered):
+                self._compare()
             for report in self._old.reports(Now(self._clock_ns(), unix_us())):
                 self._source.acknowledge(self.name, report)
             with self._work:
@@ -375,14 +426,19 @@ class Agent(Closing):
             reply = self._ledger.call(command)
         except LedgerUnavailable as error:
             self.last_trouble = error.message
-            self._post(LedgerAway())
+            self._post_first(LedgerAway())
             return
         trouble = self._holder.session.trouble
         self.last_trouble = "" if trouble is None else f"the ledger says: {trouble.value}"
-        self._post(Answered(reply))
+        self._post_first(Answered(reply))
         if isinstance(reply, LedgerRefused) and self._holder.is_behind(reply.table, reply.current):
             self._source.rewind()
-        self._compare()
+
+    def _post_first(self, event: Answered | LedgerAway) -> None:
+        """Take what became of a command before all that has come meanwhile: it says until when
+        leases are good, from when it was sent (D3), and is worth nothing later."""
+        with self._work:
+            self._inbox.appendleft(event)
 
     def _wake(self, wake: Wake) -> None:
         waiter = self._waiters.pop(wake.token, None)
@@ -399,6 +455,9 @@ class Agent(Closing):
         now_ns = self._clock_ns()
         if now_ns - self._compared_ns < self.settings.renew_every_ms * 1_000_000:
             return
+        with self._work:
+            if self._inbox and isinstance(self._inbox[0], Answered | LedgerAway):
+                return  # that first; at the next one
         self._compared_ns = now_ns
         try:
             reply = self._ledger.call(Newest())

@@ -1,8 +1,9 @@
 """Subscriber: version events of every table, and rows of the chosen ones under the version held.
 
 It has no store, so a lease is all that makes its reading safe (D3): rows are decoded only while
-the agent holds a valid lease on their table. Without one they wait, and are decoded under the
-version that the next lease names.
+the agent holds a valid lease on their table. Without one they wait, those of other tables do not,
+and they are decoded under the version that the next lease names. What waits when its table is
+dropped is left out: the version event of that says so.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.catalog.descriptor import Descriptor, read_descriptor
-from leasehold.catalog.states import READABLE
+from leasehold.catalog.states import READABLE, State
 from leasehold.client.agent import Agent
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
 from leasehold.events.rows import RowEvent, RowRecord, TruncationEvent, read_row
 from leasehold.events.version_diff import ElementChange, diff
 from leasehold.model.closing import Closing
-from leasehold.model.errors import MalformedRequest, NotCoherent
+from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownTable
 from leasehold.model.records.events import RowsTruncated, VersionEvent
 from leasehold.settings.client import ClientSettings
 
@@ -32,6 +33,8 @@ BATCH_ROWS_MAX: Final = 1_000
 LOG: Final = logging.getLogger("leasehold.subscriber")
 NEWS_MAX: Final = 10_000
 """Version events kept for a subscriber that reads rows only; the oldest are dropped beyond it."""
+WAITING_ROWS_MAX: Final = 10_000
+"""Rows that wait for leases; with more of them nothing is read."""
 
 
 class RowStream(Protocol):
@@ -96,7 +99,8 @@ class Subscriber(Closing):
         self._followed: dict[int, str] = {}
         self._versions: deque[VersionEvent] = deque(maxlen=NEWS_MAX)
         self._before: dict[int, Descriptor] = {}
-        self._undecoded: deque[RowRecord] = deque()
+        self._undecoded: dict[int, deque[RowRecord]] = {}  # by table; the one that is next first
+        self._unreadable: MalformedRequest | None = None  # told once what stood before it is
         self._truncated: dict[int, int] = {}  # table id → LSN of the newest truncation told of
         self._closed = False
         self._heard = Event()
@@ -127,12 +131,31 @@ class Subscriber(Closing):
             if not self._versions:
                 self._heard.wait(timeout_s)
             return []
-        if not self._undecoded:
-            self._undecoded.extend(self._row_source.rows(timeout_s, BATCH_ROWS_MAX))
+        self._read_rows(0.0 if self._undecoded else timeout_s)
         decoded = self._decode(timeout_s)
-        if self._undecoded and not decoded and not self._versions:
+        if decoded or self._versions:
+            return decoded
+        if self._undecoded:
             self._heard.wait(min(timeout_s, LEASE_WAIT_S))  # a lease may be refused at once
+        elif self._unreadable is not None:
+            error, self._unreadable = self._unreadable, None
+            raise error
         return decoded
+
+    def _read_rows(self, timeout_s: float) -> None:
+        if self._unreadable is not None or self._waiting_rows >= WAITING_ROWS_MAX:
+            return
+        try:
+            found = self._row_source.rows(timeout_s, BATCH_ROWS_MAX)
+        except MalformedRequest as error:
+            self._unreadable = error
+            return
+        for record in found:
+            self._undecoded.setdefault(record.table_id, deque()).append(record)
+
+    @property
+    def _waiting_rows(self) -> int:
+        return sum(map(len, self._undecoded.values()))
 
     @property
     def waits_for_lease(self) -> bool:
@@ -143,6 +166,7 @@ class Subscriber(Closing):
         if self._closed:
             return
         self._closed = True
+        self.agent.off_version(self._hear)
         self._heard.set()
         self._row_source.close()
         if self._owns_agent:
@@ -173,44 +197,56 @@ class Subscriber(Closing):
             if named and event.table_id not in self._followed:
                 self._followed[event.table_id] = event.name
                 self._row_source.follow(event.table_id)
+            elif event.table_id in self._followed and descriptor.names:
+                self._followed[event.table_id] = descriptor.name  # it has another name since
             yield notice
 
     def _decode(self, timeout_s: float) -> list[News]:
-        """Rows of one table at the front of what waits, under one lease."""
-        if not self._undecoded:
-            return []
-        table_id = self._undecoded[0].table_id
+        """Rows of the first table that a lease can be had for."""
+        wait_s = min(timeout_s, LEASE_WAIT_S)
+        for table_id in list(self._undecoded):
+            decoded = self._decode_table(table_id, wait_s)
+            if decoded:
+                return decoded
+            wait_s = 0.0  # one has been waited for
+        return []
+
+    def _decode_table(self, table_id: int, wait_s: float) -> list[News]:
+        """Rows of one table, under one lease."""
+        name = self._followed[table_id]
         try:
-            name, wait_s = self._followed[table_id], min(timeout_s, LEASE_WAIT_S)
             use = self.agent.acquire(name, wait_s, label="a subscriber decodes rows")
-        except NotCoherent:
+        except (NotCoherent, UnknownTable):
+            if self._before[table_id].state is State.ABSENT:
+                del self._undecoded[table_id]
             return []
+        waiting = self._undecoded.pop(table_id)
         decoded: list[News] = []
         try:
             if use.descriptor.table_id != table_id:
                 # Another table has taken this one's name, under another primary key: its topic
                 # tells of every row.
-                others = (r for r in self._undecoded if r.table_id != table_id)
-                self._undecoded = deque(others)
-            while self._undecoded and self._undecoded[0].table_id == table_id:
-                record = self._undecoded[0]
+                waiting.clear()
+            while waiting:
                 try:
-                    row = self._decoded(use.descriptor, record)
+                    row = self._decoded(use.descriptor, waiting[0])
                 except MalformedRequest:
                     if decoded:
                         break  # which have gone out of the queue: they come first
-                    self._undecoded.popleft()
+                    waiting.popleft()
                     raise
                 # D3: looked at after decoding, so nothing is given out that was read without one.
                 if not self.agent.is_valid(use):
                     break
-                self._undecoded.popleft()
+                waiting.popleft()
                 if isinstance(row, TruncationEvent):
                     self._truncated[table_id] = row.lsn
                 if row is not None:
                     decoded.append(row)
         finally:
             self.agent.release(use)
+            if waiting:
+                self._undecoded[table_id] = waiting  # behind those of other tables
         return decoded
 
     def _decoded(

@@ -67,7 +67,7 @@ class Work:
             pause_s = act(rng)
 
     def _look(self, _: random.Random) -> float:
-        op = self._recorder.begin(f"{self._life}/look", "look", {"node": "e1"})
+        op = self._recorder.begin(f"{self._life}/look", "look", {"node": self._life})
         try:
             row = self._replica.get(self._tables.counter, 0)
         except (NotCoherent, UnknownTable) as error:

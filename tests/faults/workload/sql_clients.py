@@ -15,6 +15,7 @@ from tests.faults.workload.recorder import Recorder
 from tests.faults.workload.sql_sessions import DRIVERS, Session, SqlFailure
 from tests.faults.workload.tables import (
     ACCOUNTS,
+    LATE_BELOW,
     LISTS_EACH,
     OWN,
     REGISTERS,
@@ -33,6 +34,8 @@ BEGIN: Final = {
     "serializable": "BEGIN ISOLATION LEVEL SERIALIZABLE",
     "linearizable": "BEGIN ISOLATION LEVEL LINEARIZABLE",
 }
+CHECK_VIOLATION: Final = "23514"
+DUPLICATE_OBJECT: Final = "42710"
 Ports = Sequence[int]
 """Of the replicants; a client that loses its session goes to the next one."""
 
@@ -267,6 +270,43 @@ class ReadProbe(SqlClient):
         op = self._recorder.begin(self.name, "look", {"node": self.node})
         text = f"SELECT n FROM {self._tables.counter} WHERE id = 0"
         self.single(op, text, lambda rows: {"n": rows[0][0]})
+
+
+class Lingerer(SqlClient):
+    """Transactions that stay open for `open_s`, or until it is to end, each with a row of `late`:
+    whoever changes that table meanwhile waits for them, or has their commits refused. `first`: what
+    the first row has, which may be more than the constraint allows that `Constrainer` adds."""
+
+    def __init__(self, *given: Any, open_s: float, first: int = 0) -> None:
+        super().__init__(*given)
+        self._open_s = open_s
+        self._value = first
+
+    def act(self) -> None:
+        number, value, self._value = self._values.next(), self._value, 0
+        op = self._recorder.begin(self.name, "linger", {"id": number, "v": value})
+        text = f"INSERT INTO {self._tables.late} (id, v) VALUES ({number}, {value})"
+
+        def work(session: Session) -> dict[str, Any]:
+            session.run(text)
+            self._stopping.wait(self._open_s)
+            return {}
+
+        self.block(op, "BEGIN", work)
+
+
+class Constrainer(SqlClient):
+    """Adds a constraint to `late`, until it is there or rows break it: once in a round."""
+
+    def act(self) -> None:
+        text = f"ALTER TABLE {self._tables.late} ADD CONSTRAINT small CHECK (v < {LATE_BELOW})"
+        op = self._recorder.begin(self.name, "schema", {"sql": text})
+        try:
+            self.single(op, text, lambda _: {})
+        except SqlFailure as error:
+            if error.sqlstate not in (CHECK_VIOLATION, DUPLICATE_OBJECT):
+                raise
+        self._stopping.wait()
 
 
 class SchemaChanger(SqlClient):

@@ -10,13 +10,15 @@ from typing import Any, cast
 
 import pytest
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.fold import fold
 from leasehold.admin.view import ClusterView, TableView
+from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.cli import check
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
-from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.acks import Ack, CheckReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.log import CheckSlice
 from leasehold.settings.client import ClientSettings
@@ -71,7 +73,12 @@ class Watch:
 
 
 def _run(
-    monkeypatch: pytest.MonkeyPatch, watch: Watch, *, repair: bool, slice_rows: int = 0
+    monkeypatch: pytest.MonkeyPatch,
+    watch: Watch,
+    *,
+    repair: bool,
+    slice_rows: int = 0,
+    live: Callable[..., tuple[list[str], list[str]]] = lambda *_: (["r1", "r2"], []),
 ) -> int:
     @contextmanager
     def looking(_settings: ClientSettings, _output: Output) -> Iterator[tuple[Any, ClusterView]]:
@@ -79,7 +86,7 @@ def _run(
 
     monkeypatch.setattr(check, "looking", looking)
     monkeypatch.setattr(check, "ask_check", watch.ask_check)
-    monkeypatch.setattr(check, "live_nodes", lambda *_: ["r1", "r2"])
+    monkeypatch.setattr(check, "find_live", live)
     args = argparse.Namespace(table="t", timeout=1.0, slice_rows=slice_rows, repair=repair)
     return check.run(args, cast(ClientSettings, None), Output(as_json=True))
 
@@ -95,6 +102,65 @@ def test_a_check_repairs_only_when_told_and_looks_again_after_it(
     assert watch.asked == ["", "", "r1", ""]
     told = json.loads(capsys.readouterr().out)
     assert (told["repaired"], told["troubles"]) == ({"r1": 3}, [])
+
+
+class AskedTwice(Watch):
+    """A request that stands in the log twice: r2 has answered the later one when the first look is
+    taken, r1 when the next one is."""
+
+    def __init__(self) -> None:
+        super().__init__(alike=True)
+        self.lacking = 0
+
+    def wait_for(self, wanted: Callable[[ClusterView], bool], _timeout_s: float) -> bool:
+        said = self.view.checks[b"\x01"]
+        self.view = fold(self.view, said["r2", 1]._replace(offset=6), 0)
+        assert not wanted(self.view), "nothing was compared"
+        self.view = fold(self.view, said["r1", 1]._replace(offset=6), 0)
+        return wanted(self.view)
+
+
+def test_l6_reports_on_several_log_positions_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(monkeypatch, AskedTwice(), repair=False) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["troubles"] == []
+
+
+def heard(node: str, sent_us: int) -> Ack:
+    return Ack(node, b"i", "replicant", 5, 1, 5, 0, True, "", sent_us)
+
+
+class ReadLate(Watch):
+    """What r2 says is read after the first look was taken, and its clock is a minute behind; r3
+    says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(alike=True)
+        self.lacking = 0
+        self.listened_s: list[float] = []
+        now_us = unix_us()
+        for ack in (heard("r1", now_us), heard("r2", now_us - 60_000_000), heard("r3", 1)):
+            self.view = fold(self.view, ack, now_us)
+
+    def wait_for(self, wanted: Callable[[ClusterView], bool], timeout_s: float) -> bool:
+        self.listened_s.append(timeout_s)
+        now_us = unix_us()
+        self.view = fold(self.view, heard("r2", now_us - 58_000_000), now_us)
+        return wanted(self.view)
+
+
+def test_who_is_silent_is_listened_to_before_he_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else a node's copy is compared with nobody's because its words were read late."""
+    watch = ReadLate()
+    assert _run(monkeypatch, watch, repair=False, live=check.find_live) == ExitCode.OK
+    told = json.loads(capsys.readouterr().out)
+    assert [report["node"] for report in told["reports"]] == ["r1", "r2"]
+    assert told["troubles"] == []
+    assert watch.listened_s[0] == 3.0
+    assert check.find_live(cast(ClusterWatch, watch), watch.view)[1] == ["r3"]
 
 
 def test_without_proof_nothing_is_repaired_and_the_check_says_why(

@@ -293,7 +293,11 @@ def test_l6_check_compares_checksums_at_equal_positions_only() -> None:
     (differs,) = troubles_of([check("r1"), check("r2", checksum=b"b")], wanted, names)
     assert "flights differs at log offset 9: r1 against r2" in differs
     apart = [check("r1"), check("r2", checksum=b"b", offset=10)]
-    assert troubles_of(apart, wanted, names) == []
+    (uncompared,) = troubles_of(apart, wanted, names)
+    assert "flights at log offsets 9, 10" in uncompared
+    assert "check again" in uncompared
+    failed = [check("r1"), check("r2", error="disk", offset=0)]
+    assert len(troubles_of(failed, wanted, names)) == 1, "it tells no place"
 
 
 def test_check_compares_roles_too() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections import UserDict, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +32,12 @@ from leasehold.lease.commands import (
     SetMinVersion,
 )
 from leasehold.lease.replies import HolderList, Published, Reply
-from leasehold.model.errors import LedgerUnavailable, NotCoherent, UnknownTable
+from leasehold.model.errors import (
+    LedgerUnavailable,
+    MalformedRequest,
+    NotCoherent,
+    UnknownTable,
+)
 from leasehold.model.records.acks import HoldingReport, LeaseAck
 from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
 from leasehold.settings.client import ClientSettings
@@ -43,6 +50,7 @@ GATE = Column(2, "gate", Type("text"), state=State.DELETE_ONLY)
 V1 = Descriptor(1, "flights", 1, (Column(1, "id", Type("integer"), nullable=False),), (1,))
 V2 = replace(V1, version=2, columns=(*V1.columns, GATE))
 V3 = with_state(V2, 2, State.PUBLIC)
+CREWS = replace(V1, table_id=2, name="crews")
 
 
 class Ledger:
@@ -90,7 +98,8 @@ class VersionStream:
 
     def put(self, descriptor: Descriptor, *, silently: bool = False) -> None:
         """`silently`: on the topic, but its reader is not woken by it."""
-        event = VersionEvent(1, "flights", descriptor.version, 1, 1, descriptor.to_wire(), 0, "")
+        named = (descriptor.table_id, descriptor.name, descriptor.version)
+        event = VersionEvent(*named, 1, 1, descriptor.to_wire(), 0, "")
         with self.something:
             self.told.append(event)
             if not silently:
@@ -351,7 +360,75 @@ def test_a_ledger_that_is_away_is_told_to_those_who_wait(
             assert descriptor.version == 1
 
 
+class SlowHolder(Clock):
+    """A clock by which each step of the thread that holds leases takes a tenth of a second."""
+
+    def __call__(self) -> int:
+        if threading.current_thread().name == "leasehold-leases":
+            self.ns += 100_000_000
+        return self.ns
+
+
+MANY = 300
+"""So many steps take longer than a session lasts."""
+
+
+@pytest.mark.parametrize("tables", [1, MANY])
+def test_d3_an_answer_counts_however_often_leases_are_looked_for_meanwhile(
+    road: VersionStream, tables: int
+) -> None:
+    """A lease is good from the sending of what it was answered to. While the ledger thinks, users
+    look for one again and again: what they leave behind must not make each answer come late, or
+    none would ever be in time."""
+    described = [replace(V1, table_id=n, name=f"t{n}") for n in range(2, tables + 2)]
+    ledger, clock = Ledger(), SlowHolder()
+    ledger.open_for(*described)
+    for each in described:
+        road.put(each)
+    call = ledger.call
+
+    with an_agent(ledger, road, clock) as agent:
+        known = threading.Event()
+        agent.on_version(lambda event: known.set() if event.table_id > tables else None)
+        assert known.wait(SOON_S)
+
+        def look() -> None:
+            for n in range(MANY):
+                with suppress(NotCoherent):
+                    agent.release(agent.acquire(described[n % tables].name, 0))
+
+        def slow(command: Command) -> Reply:
+            users = threading.Thread(target=look)
+            users.start()
+            users.join()
+            return call(command)
+
+        ledger.call = slow  # type: ignore[method-assign]
+        begun_ns = clock.ns
+        try:
+            with agent.lease("t2", SOON_S) as descriptor:
+                assert descriptor.version == 1
+            if tables == 1:
+                assert clock.ns - begun_ns < MANY * 100_000_000, "a step for each look"
+        finally:
+            ledger.call = call  # type: ignore[method-assign]
+
+
 # --- subscriber --------------------------------------------------------------------------------
+
+
+def test_a_closed_subscriber_is_told_nothing_more(
+    ledger: Ledger, road: VersionStream, clock: Clock
+) -> None:
+    """An agent may outlive any number of them."""
+    with an_agent(ledger, road, clock) as agent:
+        subscriber = Subscriber(agent, row_source=Rows())
+        left = weakref.ref(subscriber)
+        subscriber.close()
+        subscriber.close()
+        del subscriber
+        gc.collect()
+        assert left() is None
 
 
 class Rows:
@@ -475,6 +552,113 @@ def test_d3_without_a_valid_lease_nothing_is_decoded_until_there_is_one_again(
         nudge(agent)
         seen = until(subscriber, lambda news: len(news) >= 2)
         assert [event.key for event in seen] == [{"id": 2}, {"id": 3}]
+
+
+def crew(key: int) -> RowRecord:
+    return RowRecord(2, (key,), RowImage(2, (key,), {0: 1}, 9, 1, 1, {1: key}))
+
+
+def test_rows_of_a_table_without_a_lease_hold_up_no_other_ones(
+    road: VersionStream, clock: Clock
+) -> None:
+    ledger = Ledger()
+    ledger.open_for(CREWS)  # `flights` is in the log, and not in the ledger yet
+    road.put(CREWS)
+    rows = Rows()
+    rows.records += [row(1, "A1"), crew(7), crew(8)]
+    with (
+        an_agent(ledger, road, clock) as agent,
+        Subscriber(agent, ["flights", "crews"], row_source=rows) as subscriber,
+    ):
+        seen = until(subscriber, lambda news: len(news) >= 4)
+        assert [each.key for each in seen[2:]] == [{"id": 7}, {"id": 8}]
+        assert subscriber.waits_for_lease
+
+
+def test_d9_a_table_that_is_renamed_is_followed_on(
+    ledger: Ledger, road: VersionStream, clock: Clock
+) -> None:
+    rows = Rows()
+    with (
+        an_agent(ledger, road, clock) as agent,
+        Subscriber(agent, ["flights"], row_source=rows) as subscriber,
+    ):
+        until(subscriber, bool)
+        for version, alias in ((2, "flights"), (3, "")):
+            assert ledger.publish(version)
+            road.put(replace(V1, version=version, name="trips", alias=alias))
+            until(subscriber, bool)
+        rows.records.append(row(5, "B5"))
+        (found,) = until(subscriber, bool)
+        assert (found.table, found.key, found.version) == ("trips", {"id": 5}, 3)
+
+
+def test_rows_of_a_table_that_is_gone_hold_up_no_other_ones(
+    ledger: Ledger, road: VersionStream, clock: Clock
+) -> None:
+    """Nobody will ever hold a lease on it again."""
+    ledger.open_for(V1, CREWS)
+    road.put(CREWS)
+    rows = Rows()
+    with (
+        an_agent(ledger, road, clock) as agent,
+        Subscriber(agent, ["flights", "crews"], row_source=rows) as subscriber,
+    ):
+        until(subscriber, lambda news: len(news) >= 2)
+        clock.ns = agent.expires_ns
+        ledger.inner.reachable = False
+        rows.records += [row(1, "A1"), crew(7)]
+        assert subscriber.poll(0.05) == []
+        road.put(replace(V1, version=2, state=State.ABSENT))
+        until(subscriber, bool)
+        ledger.inner.reachable = True
+        clock.ns += 1_000_000_000
+        nudge(agent)
+        (found,) = until(subscriber, bool)
+        assert found.key == {"id": 7}
+        assert subscriber.poll(0.0) == []
+        assert not subscriber.waits_for_lease
+
+
+class Unreadable(Rows):
+    """Behind the first record there is one that nobody can read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = 0
+
+    def rows(self, timeout_s: float, rows_max: int) -> list[RowRecord]:
+        found = super().rows(timeout_s, 1)
+        if found:
+            return found
+        self.told += 1
+        raise MalformedRequest(f"record {self.told} is no row image")
+
+
+def test_a_record_that_nobody_can_read_is_told_behind_those_before_it(
+    ledger: Ledger, road: VersionStream, clock: Clock
+) -> None:
+    """Also where those wait for a lease; and what stands behind it comes."""
+    rows = Unreadable()
+    ledger.inner.reachable = False
+    with (
+        an_agent(ledger, road, clock) as agent,
+        Subscriber(agent, ["flights"], row_source=rows) as subscriber,
+    ):
+        rows.records.append(row(1, "A1"))
+        until(subscriber, bool)
+        for _ in range(3):
+            assert subscriber.poll(0.01) == []
+        ledger.inner.reachable = True
+        clock.ns += 1_000_000_000
+        nudge(agent)
+        (found,) = until(subscriber, bool)
+        assert found.key == {"id": 1}
+        with pytest.raises(MalformedRequest, match="record 1 is"):
+            subscriber.poll(0.0)
+        rows.records.append(row(3, "A3"))
+        (found,) = until(subscriber, bool)
+        assert found.key == {"id": 3}
 
 
 def test_d3_a_lease_that_runs_out_in_a_batch_stops_it_there(

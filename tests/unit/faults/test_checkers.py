@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.checkers.activity import judge_activity
 from tests.faults.checkers.appends import judge_appends
 from tests.faults.checkers.bank import judge_bank
 from tests.faults.checkers.feed import Change, judge_end, judge_life
@@ -283,3 +284,28 @@ def test_files_give_each_operation_once_and_leave_out_half_a_line() -> None:
     other = op("read", 3, 4, key=0, value=0)
     text = begun.line() + ended.line() + other.line()[:10] + "\n" + other.line() + begun.line()[:12]
     assert read_ops([text]) == [other, ended]
+
+
+# ---------------------------------------------------------------- activity
+
+
+def told(from_s: int, commits: int, window_s: int = 1) -> dict[str, Any]:
+    tables = {"7": [commits, commits], "8": [90, 90]}
+    return {"what": "writes", "window_s": window_s, "from_s": from_s, "tables": tables}
+
+
+def test_windows_that_count_each_commit_once_pass() -> None:
+    """A window that was told again counts as it was told last."""
+    steps = {"what": "steps", "window_s": 60, "from_s": 0, "phases": {}}
+    windows = [told(1, 2), told(2, 3), told(1, 4), told(0, 7, window_s=60), steps]
+    assert judge_activity(windows, 7, 7, exact=True) == []
+
+
+@pytest.mark.parametrize(
+    ("commits", "exact", "wrong"), [(8, False, 1), (6, True, 1), (6, False, 0)]
+)
+def test_commits_that_were_not_counted_or_twice_are_found(
+    commits: int, exact: bool, wrong: int
+) -> None:
+    found = judge_activity([told(1, 4), told(2, 3)], 7, commits, exact=exact)
+    assert len(found) == wrong

@@ -5,43 +5,80 @@ Method: hundreds of seeds; files that hold no schedule.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from tests.faults.kinds import KINDS
-from tests.faults.parts import LIGHT
+from tests.faults.kinds import DISK_LOST, KINDS, OF_SEVERAL_BROKERS
+from tests.faults.parts import LIGHT, SETS, WHOLE, Parts
 from tests.faults.schedule import NotASchedule, draw, read_schedule, smaller
 
 SEEDS = range(400)
+EACH_SET = pytest.mark.parametrize("parts", SETS.values(), ids=SETS)
 
 
-def test_a_seed_draws_one_schedule_which_travels_as_json() -> None:
+@EACH_SET
+def test_a_seed_draws_one_schedule_which_travels_as_json(parts: Parts) -> None:
     for seed in SEEDS:
-        schedule = draw(seed, LIGHT)
-        assert schedule == draw(seed, LIGHT)
+        schedule = draw(seed, parts)
+        assert schedule == draw(seed, parts)
         assert read_schedule(schedule.to_json()) == schedule
 
 
-def test_every_kind_is_drawn_and_befalls_whom_it_may() -> None:
+@EACH_SET
+def test_every_kind_is_drawn_and_befalls_whom_it_may(parts: Parts) -> None:
     drawn: Counter[str] = Counter()
     for seed in SEEDS:
-        for event in draw(seed, LIGHT).events:
+        for event in draw(seed, parts).events:
             drawn[event.kind] += 1
-            assert event.who in KINDS[event.kind].whom(LIGHT)
-    assert drawn.keys() == KINDS.keys()
+            assert event.who in KINDS[event.kind].whom(parts)
+    assert drawn.keys() == {name for name, kind in KINDS.items() if kind.whom(parts)}
 
 
-def test_nobody_has_two_faults_at_a_time_and_different_ones_do() -> None:
+def test_each_kind_is_of_a_set() -> None:
+    for kind in KINDS.values():
+        assert any(kind.whom(parts) for parts in SETS.values()), kind.name
+
+
+def test_beside_a_lost_disk_no_other_broker_is_away() -> None:
+    """A record is on two of three disks: with one lost and its other holder away it would be
+    gone."""
+    lost = 0
+    for seed in SEEDS:
+        kinds = [event.kind for event in draw(seed, WHOLE).events]
+        if DISK_LOST in kinds:
+            lost += 1
+            assert len([kind for kind in kinds if kind in OF_SEVERAL_BROKERS]) == 1
+    assert lost > 20
+
+
+def test_brokers_are_away_one_at_a_time() -> None:
+    for seed in SEEDS:
+        events = [e for e in draw(seed, WHOLE).events if e.kind in OF_SEVERAL_BROKERS]
+        for before, after in itertools.pairwise(events):
+            assert after.at_ms > before.end_ms
+
+
+def test_a_link_to_all_brokers_is_that_to_each() -> None:
+    assert WHOLE.links_of("m1-kafka") == ("m1-kafka-1", "m1-kafka-2", "m1-kafka-3")
+    assert LIGHT.links_of("m1-kafka") == ("m1-kafka",)
+    for link in ("m1-kafka-2", "r1-sql"):
+        assert WHOLE.links_of(link) == (link,)
+
+
+@EACH_SET
+def test_nobody_has_two_faults_at_a_time_and_different_ones_do(parts: Parts) -> None:
     together = 0
     for seed in SEEDS:
-        events = draw(seed, LIGHT).events
+        events = draw(seed, parts).events
         for place, one in enumerate(events):
             for other in events[place + 1 :]:
                 overlap = one.at_ms <= other.end_ms and other.at_ms <= one.end_ms
-                assert not (overlap and one.who == other.who), (seed, one, other)
+                both = set(parts.links_of(one.who)) & set(parts.links_of(other.who))
+                assert not (overlap and both), (seed, one, other)
                 together += overlap
     assert together > len(SEEDS) // 4, "two faults at once are drawn often"
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from leasehold.lease.agent.events import (
+    NOBODY,
     Acknowledge,
     Drain,
+    GaveUp,
     Idle,
     TableGone,
     VersionKnown,
+    Want,
 )
 from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLeases, LeaseStatus, Use
 from leasehold.lease.commands import (
@@ -19,7 +22,7 @@ from leasehold.lease.commands import (
     Release,
 )
 from leasehold.lease.replies import LedgerRefused, Published, RefusalReason
-from tests.support.lease.story import SECOND, TTL, Actor, World
+from tests.support.lease.story import LIMITS, SECOND, TTL, Actor, World
 
 BOTH_KINDS = pytest.mark.parametrize("has_store", [True, False])
 
@@ -56,6 +59,38 @@ def test_d1_a_new_table_is_asked_for_until_the_ledger_has_it(has_store: bool) ->
     asked = len(agent.sent)
     world.pass_time(SECOND, agent)
     assert len(agent.sent) == asked
+
+
+@BOTH_KINDS
+def test_a_lease_that_is_not_waited_for_any_more_is_held_for_who_comes_next(
+    has_store: bool,
+) -> None:
+    world = World()
+    world.ready_master()
+    agent = world.agent("n1", has_store=has_store)
+    agent.do(Want(99, NOBODY))  # of a table that is not there: nothing to hold, nobody to tell
+    agent.do(Want(1, NOBODY))
+    assert world.printed() == "/1/n1"
+    assert agent.wakes == {}
+    assert agent.holder.leases.acquire(1, world.now_ns) is not None
+
+
+def test_those_who_gave_up_take_nobodys_place() -> None:
+    """As many as may wait at once have waited in vain: the next one waits all the same, and none
+    of the others is woken."""
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("n1", has_store=False)
+    agent.do(VersionKnown(99, 1))
+    tokens = range(1_000, 1_000 + LIMITS.waiters_max)
+    for token in tokens:
+        agent.do(Want(99, token))
+    agent.do(GaveUp(frozenset((99, token) for token in tokens[:-1])))
+    assert agent.want(99) is None, "it waits"
+    master.call(Publish(1, (Change(99, 0, 1),)))
+    world.pass_time(SECOND, agent)
+    assert sorted(agent.wakes) == [1, tokens[-1]]
+    assert all(wake.lease is not None for wake in agent.wakes.values())
 
 
 @BOTH_KINDS

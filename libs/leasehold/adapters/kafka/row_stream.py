@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from typing import Final
 
 from leasehold.adapters.codec.published import restore_image
 from leasehold.adapters.codec.records import restore_row_key
 from leasehold.adapters.kafka.reader import Record, TopicReader
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.events.rows import RowRecord
 from leasehold.model.errors import BusUnavailable, MalformedRequest
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
+
+LOOK_AGAIN_NS: Final = 100_000_000
+"""Between two looks for topics that are not there: each is a question to a broker or two, which
+rows of other tables wait for."""
 
 
 def take_rows(records: deque[Record], table_ids: Mapping[str, int]) -> list[RowRecord]:
@@ -42,18 +48,21 @@ class KafkaRowStream:
         self._reader = TopicReader(settings, "leasehold-rows", read_committed=True)
         self._table_ids: dict[str, int] = {}
         self._wanted: set[int] = set()
+        self._look_ns = 0
         self._fetched: deque[Record] = deque()  # read, and not given out
 
     def follow(self, table_id: int) -> None:
         self._wanted.add(table_id)
+        self._look_ns = 0
 
     def rows(self, timeout_s: float, rows_max: int) -> list[RowRecord]:
         """Return the records that have come, waiting up to `timeout_s`. Raises MalformedRequest for
         a record that is no row image: stepping over it in silence might show an old row as the
         newest. What came before it is returned first, and the next call goes on behind it. Raises
         LogStopped when records were deleted under the reader."""
-        if self._wanted:
+        if self._wanted and boottime_ns() >= self._look_ns:
             self._start_wanted()
+            self._look_ns = boottime_ns() + LOOK_AGAIN_NS
         if not self._fetched:
             self._fetched.extend(self._reader.read(rows_max, timeout_s))
         return take_rows(self._fetched, self._table_ids)

@@ -1,6 +1,6 @@
 """What happens to an agent's holder, and what it wants done."""
 
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.lease.agent.held_leases import HeldLease
 from leasehold.lease.commands import Command
@@ -22,13 +22,24 @@ class TableGone(NamedTuple):
     table: int
 
 
+NOBODY: Final = 0
+"""The token of a Want whose user has stopped waiting before it was looked at."""
+
+
 class Want(NamedTuple):
     """Somebody waits for a lease on the newest known version (version 0), or on a named older
-    one for a transaction whose time lies before (D8). Answered by one Wake with this token."""
+    one for a transaction whose time lies before (D8). Answered by one Wake with this token; with
+    `NOBODY` the newest version is held for who comes next, and nobody is woken."""
 
     table: int
     token: int
     version: int = 0
+
+
+class GaveUp(NamedTuple):
+    """Users have stopped waiting: (table, token) of each. Nobody is woken for them any more."""
+
+    waiters: frozenset[tuple[int, int]]
 
 
 class Answered(NamedTuple):
@@ -54,7 +65,7 @@ class Drain(NamedTuple):
 
 
 Event: TypeAlias = (
-    VersionKnown | TableGone | Want | Answered | LedgerAway | Idle | TimePassed | Drain
+    VersionKnown | TableGone | Want | GaveUp | Answered | LedgerAway | Idle | TimePassed | Drain
 )
 
 # --- effects -----------------------------------------------------------------------------------

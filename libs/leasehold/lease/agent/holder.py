@@ -8,11 +8,13 @@ at a time, the next chosen from what is the case then, so no queue of outdated o
 from collections.abc import Iterable, Iterator
 
 from leasehold.lease.agent.events import (
+    NOBODY,
     Acknowledge,
     Answered,
     Drain,
     Effect,
     Event,
+    GaveUp,
     LedgerAway,
     Send,
     TableGone,
@@ -112,8 +114,12 @@ class Holder:
                 self._learn(table, version, now_ns)
             case TableGone(table):
                 self._forget(table, effects)
+            case Want(token=token) if token == NOBODY:
+                self._hold_for_next(event)
             case Want():
                 self._want(event, effects)
+            case GaveUp(waiters):
+                self._waiters.forget(waiters)
             case Answered(reply):
                 self._answered(reply, now_ns, effects)
             case LedgerAway():
@@ -226,6 +232,14 @@ class Holder:
                 self._followed.add(want.table)
             self._waiters.add(Lease(want.table, version), want.token)
             self._ask_for(Lease(want.table, version or known))
+
+    def _hold_for_next(self, want: Want) -> None:
+        """Hold the newest version of a table whose user has stopped waiting: he comes again, or
+        others do, and one that is never held is waited for in vain each time."""
+        known = self._known.get(want.table, 0)
+        if known and not self._draining:
+            self._followed.add(want.table)
+            self._ask_for(Lease(want.table, known))
 
     def _serve(self, event: Event, now_ns: int, effects: list[Effect]) -> None:
         """Wake those who can have what they wait for since `event`: those of the table that it is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import KeysView
+from collections.abc import Collection, KeysView
 
 from leasehold.lease.agent.events import Wake
 from leasehold.lease.agent.held_leases import HeldLease
@@ -55,6 +55,14 @@ class Waiters:
     ) -> list[Wake]:
         """Wake those who wait for `wanted` without a lease."""
         return [Wake(token, None, reason, sentence) for token in self._pop(wanted)]
+
+    def forget(self, waiters: Collection[tuple[int, int]]) -> None:
+        """Forget those, (table, token) each, who have stopped waiting."""
+        for table in {table for table, _ in waiters}:
+            for wanted in self.wanted_of(table):
+                left = [token for token in self._pop(wanted) if (table, token) not in waiters]
+                for token in left:
+                    self.add(wanted, token)
 
     def _pop(self, wanted: Lease) -> list[int]:
         tokens = self._tokens.pop(wanted, [])
