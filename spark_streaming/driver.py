@@ -22,6 +22,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from leasehold.adapters.kafka.access import AccessDenied
+from leasehold.adapters.kafka.process_reports import ProcessReports
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.metrics.exposition import Exposition
 from leasehold.adapters.metrics.health import STOPPING
@@ -309,7 +310,7 @@ def run_pipeline(settings: ProcessSettings, stop: Flag) -> None:
     make_private_folder(disk)
     # Shuffles and unpacked state of an earlier process; checkpoints stay.
     shutil.rmtree(disk / "scratch", ignore_errors=True)
-    with serve_metrics(cluster) as exposition:
+    with serve_metrics(cluster) as exposition, ProcessReports(kafka, topics, "spark"):
         if await_topics(kafka, topics, stop):
             _run_driver(settings, disk, exposition, stop)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from leasehold.cli.json_forms import DIALECT, ERROR, FORMS
+from leasehold.cli.json_forms import ERROR, FORMS
+from leasehold.cli.json_schema import DIALECT
 
 
 def json_forms() -> str:

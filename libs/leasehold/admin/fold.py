@@ -38,6 +38,7 @@ from leasehold.model.records.acks import (
     MergeReport,
     NodeReport,
     PartReport,
+    ProcessReport,
 )
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
@@ -46,7 +47,7 @@ from leasehold.replication.coherency import GIVEN_UP
 from leasehold.replication.log.truncation import CHANGEFEED_ROLE, COPY_ROLE
 
 NameT = TypeVar("NameT", bound=Hashable)
-SentT = TypeVar("SentT", Ack, AccessReport, HoldingReport, NodeReport, PartReport)
+SentT = TypeVar("SentT", Ack, AccessReport, HoldingReport, NodeReport, PartReport, ProcessReport)
 
 RECENT_EVENTS_MAX: Final = 50
 RECENT_CHECKS_MAX: Final = 64
@@ -57,6 +58,7 @@ MERGING_MAX: Final = 1_000
 OPEN_NODES_MAX: Final = 1_000
 NODE_REPORTS_MAX: Final = 1_000
 COPIES_MAX: Final = 1_000
+PROCESSES_MAX: Final = 1_000
 
 
 def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
@@ -315,6 +317,14 @@ def _told_part(draft: _Draft, report: PartReport, _now_us: int) -> None:
     draft.view = replace(draft.view, parts=parts)
 
 
+def _told_of_process(draft: _Draft, report: ProcessReport, _now_us: int) -> None:
+    name = report.process
+    processes = _keep_newest(draft.view.processes, name, report, PROCESSES_MAX)
+    if processes.get(name) is report and report.ended:
+        processes = {each: told for each, told in processes.items() if each != name}
+    draft.view = replace(draft.view, processes=processes)
+
+
 def _held_back(draft: _Draft, report: HoldingReport, _now_us: int) -> None:
     name = (report.agent, report.table_id, report.version)
     held_back = _keep_newest(draft.view.held_back, name, report, HELD_BACK_MAX)
@@ -389,6 +399,7 @@ _FOLDS: Final[Mapping[type, Callable[[_Draft, Any, int], None]]] = {
     AccessReport: _told_open,
     NodeReport: _told_of_node,
     PartReport: _told_part,
+    ProcessReport: _told_of_process,
     HoldingReport: _held_back,
     MergeReport: _merged,
     CheckReport: _checked,

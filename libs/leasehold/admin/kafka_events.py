@@ -30,6 +30,7 @@ from leasehold.model.records.acks import (
     MergeReport,
     NodeReport,
     PartReport,
+    ProcessReport,
 )
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
@@ -55,6 +56,7 @@ versions, which jobs are at, and which people look at."""
 _SHOWN: Final = (
     *(Ack, AccessReport, HoldingReport, CheckReport, NodeReport, PartReport),
     *(VersionEvent, JobEvent, JobProgress, SparkReport, ChangefeedReport, MergeReport),
+    ProcessReport,
 )
 
 

@@ -1,23 +1,28 @@
 """How far an upgrade is: what each process reads, and up to what the database is finalized. PURE.
 
 Taken from what processes say of themselves anyway: an incarnation says up to which feature its
-process reads, a node's report its release and the feature level that it has read in the log. Spark
-and the dashboard read no log, so they hold nobody up, and are not in here.
+process reads, a node's report its release and the feature level that it has read in the log.
+Spark's driver, dashboards and intakes read no log, but topics with versions, rows, jobs: they say
+both in a report of their own. A master counts only who reads the log; this counts all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from leasehold.admin.report import REPORT_KNOWN_FOR_US
 from leasehold.admin.view import ClusterView
 from leasehold.model.features import NEWEST, WITHOUT_LEVEL, Feature, known_to, titles
-from leasehold.model.records.acks import Ack
+from leasehold.model.records.acks import Ack, ProcessReport
+
+PROCESS_SILENT_US: Final = 15_000_000
+"""A process that is no node says each 5 s that it is there; one that has been killed holds nobody
+up for long."""
 
 
 def upgrade_report(view: ClusterView, now_us: int) -> dict[str, Any]:
-    """Return the feature level, the processes that read the log, and what finalizing would do.
+    """Return the feature level, the processes that are heard, and what finalizing would do.
 
     `level`: 0 = the database has none. `finalizes`: up to which feature a command of this release
     asks for. `blockers`: names of processes that do not read that much, and would stop. `enables`:
@@ -51,6 +56,14 @@ def _processes(view: ClusterView, now_us: int) -> Iterator[dict[str, Any]]:
     feed = view.changefeed_ack
     if feed is not None and now_us - feed.sent_us <= REPORT_KNOWN_FOR_US:
         yield _process(feed, feed.role, _release_of(view, feed.node, now_us))
+    for told in live_processes(view, now_us):
+        yield _told(told.process, told.role, told.release, told.reads)
+
+
+def live_processes(view: ClusterView, now_us: int) -> list[ProcessReport]:
+    """Return what processes that are no nodes have said of themselves lately, by their names."""
+    known = (view.processes[name] for name in sorted(view.processes))
+    return [told for told in known if now_us - told.sent_us <= PROCESS_SILENT_US]
 
 
 def _release_of(view: ClusterView, name: str, now_us: int) -> str:
@@ -61,9 +74,12 @@ def _release_of(view: ClusterView, name: str, now_us: int) -> str:
 
 
 def _process(ack: Ack, role: str, release: str) -> dict[str, Any]:
-    reads = known_to(ack.incarnation)
+    return _told(ack.node, role, release, known_to(ack.incarnation))
+
+
+def _told(process: str, role: str, release: str, reads: int) -> dict[str, Any]:
     return {
-        "process": ack.node,
+        "process": process,
         "role": role,
         "release": release,
         "reads": reads,

@@ -25,6 +25,7 @@ from leasehold.model.records.acks import (
     MergeReport,
     NodeReport,
     PartReport,
+    ProcessReport,
 )
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
@@ -106,6 +107,7 @@ Event: TypeAlias = (
     | AccessReport
     | NodeReport
     | PartReport
+    | ProcessReport
     | HoldingReport
     | MergeReport
     | CheckReport
@@ -231,8 +233,9 @@ class ClusterView:
     it still holds it only the ledger tells. `checks`: by subject, the one heard of last at the end,
     then each node's newest report by name and table id. `merging`: each node's newest word on
     backfills by range. `open_nodes`: each node's newest word that it lets clients in without
-    asking. `node_reports`: on its release and disk. `copies`: the newest word for each copy of a
-    store that a node takes or has taken, by `copy_name`. `sessions`: by id. `committed`, `refused`
+    asking. `node_reports`: on its release and disk. `processes`: what those that are no nodes say
+    of themselves, by name. `copies`: the newest word for each copy of a store that a node takes or
+    has taken, by `copy_name`. `sessions`: by id. `committed`, `refused`
     and `dead_lettered` count since the view began to look. `not_read`: topics that were never read
     to their ends yet (see `TopicsRead`), so that what they say is not known yet; `read_us`: when
     topics were last read, 0 for a view that is told of everything at once.
@@ -253,6 +256,7 @@ class ClusterView:
     open_nodes: Mapping[str, AccessReport] = field(default_factory=dict)
     node_reports: Mapping[str, NodeReport] = field(default_factory=dict)
     parts: Mapping[str, PartReport] = field(default_factory=dict)
+    processes: Mapping[str, ProcessReport] = field(default_factory=dict)
     copies: Mapping[str, Ack] = field(default_factory=dict)
     sessions: Mapping[int, SessionSeen] = field(default_factory=dict)
     ledger: LedgerSeen | None = None

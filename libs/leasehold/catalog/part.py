@@ -1,4 +1,5 @@
-"""What a partial replica holds of a database: some tables, of each perhaps one range of keys.
+"""What a partial replica holds of a database: some tables, of each perhaps one range of keys, or
+the rows with one value in a column.
 
 Everybody's catalog is whole; a part says of which tables a store has the rows. It is chosen when
 the store is made and is part of what the store is: with another one it is made anew. What a part
@@ -8,17 +9,17 @@ does not have it never answers about, so whatever it answers is what a full repl
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.states import State
+from leasehold.catalog.states import READABLE, State
 from leasehold.model.errors import NotHeldHere, StoreCorrupted
 from leasehold.model.ids import is_sequence_id
 from leasehold.model.keys import INTEGER_MOST, Key
 from leasehold.model.records.events import Image
-from leasehold.model.records.log import Backfill, Commit, RowChange
+from leasehold.model.records.log import Backfill, ChangeKind, Commit, RowChange
 
 TABLES_MAX: Final = 1_000
 NAMES_SHOWN_MAX: Final = 10
@@ -47,6 +48,25 @@ class KeyRange(NamedTuple):
         return below and above
 
 
+class ColumnValue(NamedTuple):
+    """Rows with that value, in storage form, in a column that need not be of the key."""
+
+    element_id: int
+    value: Any
+
+
+class RowsWanted(NamedTuple):
+    """Which rows of a table are held: those of a range of keys that have the value in the column
+    (`equal`; None: whatever they have)."""
+
+    keys: KeyRange = KeyRange()
+    equal: ColumnValue | None = None
+
+
+IsHere = Callable[[RowChange], bool]
+"""Returns whether a row with the key of a change is in the store."""
+
+
 def _has(keys: KeyRange, value: Any) -> bool:
     try:
         return keys.has(value)
@@ -72,10 +92,47 @@ class HeldTable(NamedTuple):
     keys: KeyRange = KeyRange()
     columns: tuple[str, ...] = ()
     elements: frozenset[int] = frozenset()
+    equal: ColumnValue | None = None
 
     @property
     def is_whole(self) -> bool:
-        return self.keys == KeyRange() and not self.columns
+        return self.keys == KeyRange() and not self.columns and self.equal is None
+
+    def is_served_by(self, descriptor: Descriptor) -> bool:
+        """Return whether the rows that are held can be told from others under that version: its
+        condition's column is there, and each change of a row sets all of its genids."""
+        if self.equal is None:
+            return True
+        column = descriptor.by_id.get(self.equal.element_id)
+        return (
+            column is not None
+            and column.state in (*READABLE, State.WRITE_ONLY)
+            and descriptor.one_lock
+        )
+
+    def followed(self, change: RowChange, is_here: IsHere) -> RowChange | None:
+        """Return a change as this store applies it, None: it is of rows of others. A row comes in
+        or goes out as its value in the condition's column changes: it is inserted or deleted
+        here."""
+        if not self.keys.has(change.key[0]):
+            return None
+        if self.equal is None:
+            return self._restricted(change)
+        element, value = self.equal
+        stays = change.image is not None and change.image.get(element) == value
+        if is_here(change):
+            if not stays and change.kind is not ChangeKind.DELETE:
+                change = change._replace(kind=ChangeKind.DELETE, image=None, locks=(), carried={})
+        elif not stays or change.kind is ChangeKind.BACKFILL:
+            return None
+        else:
+            change = change._replace(kind=ChangeKind.INSERT, before={})
+        return self._restricted(change)
+
+    def _restricted(self, change: RowChange) -> RowChange:
+        if not self.columns:
+            return change
+        return change._replace(image=self.restricted(change.image))
 
     def restricted(self, image: Image | None) -> Image | None:
         """Return what of a row's pairs is held."""
@@ -120,6 +177,11 @@ class Part:
         held = self.tables.get(table_id)
         return held is not None and held.is_whole
 
+    def equal(self, table_id: int) -> ColumnValue | None:
+        """Return the value that rows of a held table have in one of its columns."""
+        held = None if self.tables is None else self.tables.get(table_id)
+        return None if held is None else held.equal
+
     def keys(self, table_id: int) -> KeyRange:
         """Return which rows of a held table are in the store."""
         held = None if self.tables is None else self.tables.get(table_id)
@@ -149,6 +211,8 @@ class Part:
             if former is None or not former.is_whole:
                 return self
             held = HeldTable(descriptor.table_id, "")
+        if not held.is_served_by(descriptor):
+            return Part({n: each for n, each in tables.items() if n != descriptor.table_id})
         gone = descriptor.state is State.ABSENT
         name = f"{descriptor.name} (dropped)" if gone else descriptor.name
         if held.name == name:
@@ -169,8 +233,9 @@ class Part:
 
     # ------------------------------------------------------------ what is applied
 
-    def seen(self, commit: Commit) -> Iterable[tuple[int, RowChange]]:
-        """Yield those changes of a commit, with their positions, that are of rows held here. A row
+    def seen(self, commit: Commit, is_here: IsHere) -> Iterable[tuple[int, RowChange]]:
+        """Yield those changes of a commit, with their positions, that are of rows held here, as
+        they are applied here. `is_here` is asked when the changes before it were. A row
         whose key changes is deleted under one key and inserted under the other: it comes in by the
         one and goes by the other."""
         assert self.tables is not None, "all is applied by who holds everything"
@@ -179,26 +244,35 @@ class Part:
             if held is None:
                 if is_sequence_id(change.table_id):
                     yield position, change
-            elif held.keys.has(change.key[0]):
-                if held.columns:
-                    change = change._replace(image=held.restricted(change.image))
-                yield position, change
+            else:
+                followed = held.followed(change, is_here)
+                if followed is not None:
+                    yield position, followed
 
     @staticmethod
     def lacks_column(held: HeldTable, element_id: int, indexes: Collection[int]) -> bool:
         """Return whether an element is a column that is not held."""
         return bool(held.columns) and element_id not in held.elements and element_id not in indexes
 
-    def backfill(self, backfill: Backfill, indexes: Collection[int] = ()) -> Backfill | None:
+    def backfill(
+        self,
+        backfill: Backfill,
+        indexes: Collection[int] = (),
+        has_row: Callable[[Key], bool] = lambda key: True,
+    ) -> Backfill | None:
         """Return what of a backfill is of rows held here; None: nothing. `indexes`: the ids of the
-        table's."""
+        table's. `has_row`: whether a row with that key is in the store."""
         assert self.tables is not None, "all is applied by who holds everything"
         held = self.tables.get(backfill.table_id)
         if held is None or self.lacks_column(held, backfill.element_id, indexes):
             return None
         if held.is_whole or backfill.span is not None:
             return backfill  # of a range the store has its own rows alone
-        kept = [n for n, key in enumerate(backfill.keys) if held.keys.has(key[0])]
+        kept = [
+            n
+            for n, key in enumerate(backfill.keys)
+            if held.keys.has(key[0]) and (held.equal is None or has_row(key))
+        ]
         if not kept:
             return None
         return backfill._replace(
@@ -228,10 +302,27 @@ class Part:
         if keys is not None and not (key and _has(keys, key[0])):
             raise self.outside(descriptor)
 
+    def check_found(self, descriptor: Descriptor, found: object) -> None:
+        """Raise NotHeldHere where no row was found by its key, and there may be one that is not
+        here: of a value of its own in the condition's column."""
+        if found is None and self.equal(descriptor.table_id) is not None:
+            raise self.outside(descriptor)
+
     def check_range(self, descriptor: Descriptor, read: KeyRange) -> None:
         """Raise NotHeldHere unless all rows of that range are here."""
+        self.check_rows(descriptor, read, {})
+
+    def check_rows(self, descriptor: Descriptor, read: KeyRange, values: Mapping[int, Any]) -> None:
+        """Raise NotHeldHere unless all rows of that range are here that have these values in
+        columns, by element id."""
         keys = self._held_keys(descriptor)
-        if keys is not None and not _covers(keys, read):
+        if keys is None:
+            return
+        equal = self.equal(descriptor.table_id)
+        told = equal is None or (
+            equal.element_id in values and values[equal.element_id] == equal.value
+        )
+        if not (told and _covers(keys, read)):
             raise self.outside(descriptor)
 
     def _held_keys(self, descriptor: Descriptor) -> KeyRange | None:
@@ -270,6 +361,14 @@ class Part:
         """Raise NotHeldHere for a table whose rows can't be changed here: not all of one is
         known."""
         held = None if self.tables is None else self.tables.get(descriptor.table_id)
+        if held is not None and held.equal is not None:
+            raise NotHeldHere(
+                f"this replica holds only those rows of table {descriptor.name!r} with"
+                f" {held.where}, so it changes no row of it: whether another one is in the way"
+                " can't be told here",
+                hint="Write at a full replica, or send a change request.",
+                table=descriptor.name,
+            )
         if held is not None and held.columns:
             raise self._without_columns(descriptor, held, "so it changes no row of it")
 
@@ -316,6 +415,7 @@ class Part:
             [
                 *(held.table_id, held.name, held.where, held.keys.low, held.keys.high),
                 *(list(held.columns), sorted(held.elements)),
+                *(() if held.equal is None else (list(held.equal),)),
             ]
             for _, held in sorted(self.tables.items())
         ]
@@ -342,8 +442,9 @@ def part_from_wire(body: Any) -> Part:
                 KeyRange(low, high),
                 tuple(map(str, columns)),
                 frozenset(elements),
+                ColumnValue(*equal[0]) if equal else None,
             )
-            for table_id, name, where, low, high, columns, elements in body
+            for table_id, name, where, low, high, columns, elements, *equal in body
         )
     except (TypeError, ValueError) as error:
         raise StoreCorrupted(f"what the store says that it holds can't be read: {error}") from error

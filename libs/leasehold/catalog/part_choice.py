@@ -9,14 +9,14 @@ from leasehold.catalog.part import (
     TABLES_MAX,
     WHOLE,
     HeldTable,
-    KeyRange,
     Part,
     PartWish,
+    RowsWanted,
     sequences_of,
 )
 from leasehold.model.errors import ConfigurationError
 
-ReadRange = Callable[[Descriptor, str], KeyRange]
+ReadCondition = Callable[[Descriptor, str], RowsWanted]
 TablesOfView = Callable[[str], Collection[int] | None]
 
 
@@ -24,10 +24,10 @@ def choose_part(
     wish: PartWish,
     newest: Mapping[str, Descriptor],
     tables_of_view: TablesOfView,
-    read_range: ReadRange,
+    read_condition: ReadCondition,
 ) -> Part:
     """Return the part that is wished for. `newest`: tables by name. `tables_of_view`: the tables
-    under a view, None: there is no such view. `read_range`: see `sql.planning.part_condition`.
+    under a view, None: there is no such view. `read_condition`: see `sql.planning.part_condition`.
 
     With a table come the sequences that it draws from; others are named as tables are. Raises
     ConfigurationError, with names: for what does not exist, for a view, and for a table
@@ -48,10 +48,17 @@ def choose_part(
         if table is None:
             raise ConfigurationError(_why_none(name, tables_of_view(name), by_id))
         text = where.get(name, "")
-        keys = read_range(table, text) if text else KeyRange()
+        rows = read_condition(table, text) if text else RowsWanted()
         chosen = columns.get(name, ())
         elements = _elements_of(table, chosen) if chosen else frozenset()
-        held[table.table_id] = HeldTable(table.table_id, name, text, keys, chosen, elements)
+        if chosen and rows.equal is not None and rows.equal.element_id not in elements:
+            raise ConfigurationError(
+                f"a replica is to hold rows of table {name!r} with {text}: name that column among"
+                " those that it holds, too"
+            )
+        held[table.table_id] = HeldTable(
+            table.table_id, name, text, rows.keys, chosen, elements, rows.equal
+        )
         for each in sequences_of(table):
             if each in by_id:
                 held.setdefault(each, HeldTable(each, by_id[each].name))

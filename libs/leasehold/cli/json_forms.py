@@ -6,50 +6,23 @@ Names are added and never changed, so a schema says what is there at least. PURE
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final
 
-Schema: TypeAlias = Mapping[str, Any]
-DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-
-TEXT: Final[Schema] = {"type": "string"}
-INTEGER: Final[Schema] = {"type": "integer"}
-NUMBER: Final[Schema] = {"type": "number"}
-BOOLEAN: Final[Schema] = {"type": "boolean"}
-ANYTHING: Final[Schema] = {}
-
-
-def list_of(each: Schema) -> Schema:
-    """Return the schema of an array."""
-    return {"type": "array", "items": each}
-
-
-def map_of(each: Schema) -> Schema:
-    """Return the schema of an object whose names are not known."""
-    return {"type": "object", "additionalProperties": each}
-
-
-def maybe(found: Schema) -> Schema:
-    """Return the schema of a value that may be null: it is not known, or there is none."""
-    return {**found, "type": [found["type"], "null"]}
-
-
-def record(**fields: Schema) -> Schema:
-    """Return the schema of an object that has these names, and perhaps more."""
-    return {"type": "object", "properties": fields, "required": list(fields)}
-
-
-def with_field(found: Schema, name: str, field: Schema) -> Schema:
-    """Return the schema of an object with one more name."""
-    properties, required = {**found["properties"], name: field}, [*found["required"], name]
-    return {**found, "properties": properties, "required": required}
-
-
-class Form(NamedTuple):
-    """What a command prints. `each_line`: a value on each line of output, else one in all."""
-
-    schema: Schema
-    each_line: bool = False
-
+from leasehold.cli.json_forms_of_actions import ACTION_FORMS, OUTCOME
+from leasehold.cli.json_schema import (
+    ANYTHING,
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    Form,
+    any_of,
+    list_of,
+    map_of,
+    maybe,
+    record,
+    with_field,
+)
 
 ERROR: Final = {
     **record(error=TEXT, code=TEXT),
@@ -195,6 +168,16 @@ _CHANGEFEED: Final = maybe(
         feeds=list_of(record(table=TEXT, status=TEXT, words=TEXT)),
     )
 )
+ELEMENT_CHANGE: Final = record(
+    id=INTEGER,
+    kind=TEXT,
+    name=TEXT,
+    former_name=maybe(TEXT),
+    before=TEXT,
+    after=TEXT,
+    detail=TEXT,
+    was=maybe(TEXT),
+)
 _VERSION_EVENT: Final = record(
     table=TEXT,
     table_id=INTEGER,
@@ -205,7 +188,7 @@ _VERSION_EVENT: Final = record(
     job_subject=TEXT,
     job_step=INTEGER,
     job_steps=INTEGER,
-    changes=list_of(ANYTHING),
+    changes=list_of(ELEMENT_CHANGE),
     words=list_of(TEXT),
 )
 _STATUS: Final = record(
@@ -306,32 +289,76 @@ UPGRADE: Final = record(
     enables=list_of(record(number=INTEGER, feature=TEXT, written=TEXT)),
     waits=list_of(TEXT),
 )
+_PLAN_STEP: Final = record(
+    step=INTEGER,
+    version=INTEGER,
+    changes=TEXT,
+    waits_for=TEXT,
+    rows=INTEGER,
+    point_of_no_return=BOOLEAN,
+    seconds=NUMBER,
+)
+"""Of `ddl --explain`; rows and seconds are -1 where nobody knows."""
+_READERS: Final = record(
+    feeds=list_of(record(feed=TEXT, column=TEXT, words=TEXT, breaks=BOOLEAN)),
+    registry=list_of(
+        record(
+            feed=TEXT,
+            subject=TEXT,
+            compatible={"type": ["boolean", "null"]},
+            reasons=list_of(TEXT),
+        )
+    ),
+)
+_OF_JOB: Final = with_field(with_field(OUTCOME, "job", INTEGER), "action", TEXT)
+_ON_JOBS: Final = ("pause", "resume", "cancel", "postpone", "complete", "dismiss", "set")
+
 FORMS: Final[Mapping[str, Form]] = {
     "status": Form(STATUS),
+    "doctor": Form(
+        record(
+            database=TEXT,
+            release=TEXT,
+            counts=map_of(INTEGER),
+            findings=list_of(
+                record(
+                    check=TEXT,
+                    looks_at=TEXT,
+                    verdict={"enum": ["ok", "could not look", "warn", "fail"]},
+                    words=TEXT,
+                    to_do=TEXT,
+                )
+            ),
+        )
+    ),
     "top": Form(TOP, each_line=True),
     "upgrade": Form(UPGRADE),
-    "versions": Form(_TABLE, each_line=True),
+    "upgrade finalize": Form(OUTCOME),
+    "versions": Form(any_of(_TABLE, _VERSION_EVENT), each_line=True),
+    "versions diff": Form(
+        with_field(
+            record(table=TEXT, to=INTEGER, words=list_of(TEXT), changes=list_of(ELEMENT_CHANGE)),
+            "from",
+            INTEGER,
+        )
+    ),
+    "versions history": Form(_VERSION_EVENT, each_line=True),
     "intake": Form(list_of(INTAKE)),
     "leases": Form(record(ledger=_LEDGER, leases=_LEASES)),
     "jobs": Form(list_of(_JOB)),
     "jobs watch": Form(_JOB, each_line=True),
-    "schema diff": Form(PLAN),
-    "schema apply": Form({"anyOf": [PLAN, REQUEST_DONE, ERROR]}, each_line=True),
-    "submit": Form(
-        record(
-            submitted=INTEGER,
-            committed=INTEGER,
-            refused=INTEGER,
-            dead_lettered=INTEGER,
-            unknown=INTEGER,
-            malformed=INTEGER,
-            seconds=NUMBER,
-            troubles=list_of(record(place=TEXT, id=TEXT, code=TEXT, message=TEXT)),
-            troubles_by_code=map_of(INTEGER),
-        )
+    **{f"jobs {action}": Form(_OF_JOB) for action in _ON_JOBS},
+    "ddl": Form(
+        any_of(
+            _JOB,
+            record(lsn=INTEGER, answer=ANYTHING),
+            list_of(_PLAN_STEP),
+            _READERS,
+        ),
+        each_line=True,
     ),
-    "topics": Form(record(created=list_of(TEXT), existing=list_of(TEXT), drift=list_of(TEXT))),
-    "init": Form(record(file=TEXT, settings=map_of(TEXT), next=list_of(TEXT))),
-    "completion": Form(record(shell=TEXT, script=TEXT)),
+    "schema diff": Form(PLAN),
+    "schema apply": Form(any_of(PLAN, REQUEST_DONE, ERROR), each_line=True),
+    **ACTION_FORMS,
 }
-"""By command, and action."""
+"""By command, and action; an action without one prints what its command does."""

@@ -14,6 +14,7 @@ from threading import Event as Flag
 from typing import Final
 
 from leasehold.adapters.http.renewed_tls import RenewedTls
+from leasehold.adapters.kafka.process_reports import ProcessReports
 from leasehold.adapters.metrics.health import Health
 from leasehold.adapters.metrics.server import serve_metrics
 from leasehold.adapters.service_process import Environment, run_service
@@ -105,6 +106,7 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
     with (
         serve_metrics(settings.cluster) as exposition,
         closing(RenewedTls(settings.own.served, settings.own.served.context())) as renewed,
+        ProcessReports(settings.client.kafka, settings.topics, "dashboard"),
         ClusterWatch(settings.client) as watch,
         ActivityHistory(settings.client.kafka, settings.topics) as history,
         ActivityCounting(settings.client.kafka, settings.topics, folder) as counting,

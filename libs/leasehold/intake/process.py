@@ -10,6 +10,7 @@ from threading import Event as Flag
 from typing import Final
 
 from leasehold.adapters.kafka.access import AccessDenied
+from leasehold.adapters.kafka.process_reports import ProcessReports
 from leasehold.adapters.kafka.transaction import Fenced
 from leasehold.adapters.metrics.exposition import Exposition
 from leasehold.adapters.metrics.health import AWAY, STOPPING
@@ -72,7 +73,10 @@ def run_intake() -> int:
 def _take(settings: ProcessSettings, stop: Flag) -> None:
     """Take events until `stop`; anew where Kafka was away. Raises LeaseholdError where that can't
     go on."""
-    with serve_metrics(settings.cluster) as exposition:
+    with (
+        serve_metrics(settings.cluster) as exposition,
+        ProcessReports(settings.kafka, settings.topics, "intake", settings.intake.name),
+    ):
         _take_on(settings, exposition, stop)
 
 

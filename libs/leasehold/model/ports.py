@@ -6,7 +6,7 @@ another runs in memory for models; both must pass the same conformance tests.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, MutableSet, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from leasehold.model.budget import Budget, RangeLooks
@@ -123,6 +123,12 @@ class StoreWriter(Protocol):
     @property
     def part(self) -> Any:
         """What of the database this store has the rows of (`catalog.part.Part`)."""
+        ...
+
+    @property
+    def taken_out(self) -> MutableSet[tuple[int, Key]]:
+        """Table ids and keys of rows that the newest transaction has deleted from tables that are
+        held by a value of a column: in the log it need not be a deletion."""
         ...
 
     def put_part(self, part: Any) -> None:

@@ -208,7 +208,7 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
         "spark",
         "Spark's driver",
         reads=("jobs", "conflicts", "versions", ROWS),
-        writes=("backfill", "requests", "jobs"),
+        writes=("backfill", "requests", "jobs", "acks"),
     ),
     ProcessKind(
         "producer",
@@ -245,7 +245,7 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
         "dashboard",
         "dashboard",
         reads=(*FOR_STATUS, "requests", "backfill", "dead-letter", *ACTIVITY),
-        writes=ACTIVITY,
+        writes=("acks", *ACTIVITY),
         besides=(
             ENDS_OF_ALL,
             *(Besides((CREATE,), name) for name in ACTIVITY),
@@ -290,7 +290,7 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
         "intake",
         "`leasehold intake run` (and Read on the topics that it reads)",
         reads=("versions", "intake"),
-        writes=("requests", "dead-letter", "intake"),
+        writes=("requests", "dead-letter", "intake", "acks"),
         besides=(
             Besides((CREATE,), "intake"),
             Besides((WRITE, DESCRIBE), INTAKE_ID, TRANSACTIONAL_ID),

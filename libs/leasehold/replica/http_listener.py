@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from leasehold.adapters.http.reads_server import ReadsServer
+from leasehold.adapters.http.renewed_tls import RenewedTls
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.service_process import Environment
 from leasehold.adapters.sqlite.store import SqliteStore
@@ -28,6 +29,7 @@ def http_of_environment(environ: Environment) -> Prepared:
     if not settings.port:
         return Prepared(settings, None)
     settings.check()
+    settings.served.context()  # what can't be used is said before the node starts
     return Prepared(settings, lambda node, store: HttpListener(node, store, settings))
 
 
@@ -35,9 +37,10 @@ class HttpListener:
     """Listens once it is made, until `close`."""
 
     def __init__(self, node: KafkaNode, store: SqliteStore, settings: HttpSettings) -> None:
-        """Listen. Raises ConfigurationError if the port can't be had."""
+        """Listen. Raises ConfigurationError if the port can't be had, or the certificate's files
+        can't be used."""
         assert settings.token is not None, "looked at before"
-        self._feed = RowFeed(lambda: store.part)
+        self._feed = RowFeed(lambda: store.part, lambda: store.taken_out)
         node.node.followers = (*node.node.followers, self._feed)
 
         def check() -> None:
@@ -46,8 +49,20 @@ class HttpListener:
 
         coherent = lambda: node.node.lease.holds(boottime_ns())  # noqa: E731 - asked often
         reads = HttpReads(Node(store, coherent, self._feed, check), settings.token, settings.role)
-        self._server = ReadsServer(reads.answer, host=settings.listen, port=settings.port)
-        LOG.info("reads and events are served on http://%s:%d", settings.listen, self.port)
+        self._tls = RenewedTls(settings.served, settings.served.context())
+        try:
+            self._server = ReadsServer(
+                reads.answer,
+                host=settings.listen,
+                port=settings.port,
+                names=settings.names,
+                tls=self._tls.context,
+            )
+        except BaseException:
+            self._tls.close()
+            raise
+        scheme = "http" if self._tls.context is None else "https"
+        LOG.info("reads and events are served on %s://%s:%d", scheme, settings.listen, self.port)
 
     @property
     def port(self) -> int:
@@ -61,3 +76,4 @@ class HttpListener:
         """End streams, then listen no longer."""
         self._feed.close()
         self._server.close()
+        self._tls.close()

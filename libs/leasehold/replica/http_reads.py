@@ -282,10 +282,7 @@ class _Stream:
                 return -1
             yield event("begin", {"table": descriptor.name, "lsn": lsn}, lsn)
             if self._rows:
-                keys = snapshot.part.keys(self._table_id)
-                low = None if keys.low is None else (keys.low,)
-                high = None if keys.high is None else (keys.high,)
-                for _, row in snapshot.scan(descriptor, low, high, rows_max=1 << 40):
+                for _, row in snapshot.held_rows(descriptor):
                     shown = snapshot.part.shown(descriptor, named(descriptor, row))
                     yield event("row", {"key": _key_of(descriptor, shown), "row": shown}, None)
                 yield event("rows", {"lsn": lsn}, lsn)

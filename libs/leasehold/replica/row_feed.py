@@ -8,14 +8,14 @@ for him.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from threading import Condition
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.part import Part
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
-from leasehold.model.records.log import ChangeKind, Decisions, TableTruncated
+from leasehold.model.records.log import ChangeKind, Decisions, RowChange, TableTruncated
 
 QUEUED_MAX: Final = 10_000
 """Changes that wait for one follower."""
@@ -69,8 +69,15 @@ class RowFeed:
     """Hands out changes. `applied` and `committed` are the node's, on its thread; all else is for
     any thread."""
 
-    def __init__(self, part: Callable[[], Part]) -> None:
+    def __init__(
+        self,
+        part: Callable[[], Part],
+        taken_out: Callable[[], Collection[tuple[int, Key]]] = tuple,
+    ) -> None:
+        """Make a feed. `part`: what the store has. `taken_out`: table ids and keys of rows that
+        what is applied and not committed yet has taken out of it."""
         self._part = part
+        self._taken_out = taken_out
         self._turned = Condition()
         self._followers: dict[int, list[Following]] = {}
         self._count = 0
@@ -84,14 +91,18 @@ class RowFeed:
         """Take a record that was applied, and is not committed yet."""
         if not self._followers:
             return
-        part = self._part()
+        part, taken_out = self._part(), self._taken_out()
+
+        def was_here(change: RowChange) -> bool:
+            return (change.table_id, change.key) in taken_out
+
         for lsn, commit in enumerate(record.commits, record.first_lsn):
             for write in commit.catalog:
                 if isinstance(write, TableTruncated) and write.table_id in self._followers:
                     self._open.append((write.table_id, RowMoved(lsn, (), None, 0)))
             changes = commit.changes
             if not part.is_whole:
-                changes = tuple(change for _, change in part.seen(commit))
+                changes = tuple(change for _, change in part.seen(commit, was_here))
             for change in changes:
                 if change.table_id in self._followers and change.kind is not ChangeKind.BACKFILL:
                     moved = RowMoved(lsn, change.key, change.image, change.version)

@@ -68,13 +68,15 @@ class NodeAgent:
         changed = catalog.table_ids() if first_look else catalog.changed_since(self._changes)
         self._changes = catalog.changes
         for table in sorted(changed):
-            if not part.holds(table):
+            holds = part.holds(table)
+            if not holds and table not in self._known:
                 continue  # it has no users, so nobody is to wait for them
-            newest = catalog.newest(table) if catalog.has(table) else None
+            newest = catalog.newest(table) if holds and catalog.has(table) else None
             if newest is not None and newest.state in READABLE:
                 effects += self._follow(table, newest.version, now_ns)
             elif self._known.pop(table, 0):
-                # One that is being dropped has no new users; its leases end with those it has.
+                # One that is being dropped, or is held here no more, has no new users; its leases
+                # end with those it has.
                 effects += self._step(TableGone(table), now_ns)
         return effects
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 
 from leasehold.model.errors import ConfigurationError
+from leasehold.settings.certificate_files import CertificateFiles
 from leasehold.settings.setting import PORT_OR_ANY, own_address, setting
 from leasehold.settings.snapshot import token
 
@@ -16,8 +18,8 @@ class HttpSettings:
 
     listen: str = setting(
         "LEASEHOLD_HTTP_LISTEN",
-        "address on which HTTP is listened for: one of loopback; before others stands a proxy that"
-        " speaks TLS",
+        "address on which HTTP is listened for; one that other machines reach needs"
+        " LEASEHOLD_HTTP_TLS_CERT",
         default="127.0.0.1",
         parse=own_address,
     )
@@ -39,13 +41,41 @@ class HttpSettings:
         "role as which its clients read; without one they read everything",
         default="",
     )
+    hosts: str = setting(
+        "LEASEHOLD_HTTP_HOSTS",
+        "host names, with commas, under which it may be asked beside addresses and localhost",
+        default="",
+    )
+    tls_cert: Path | None = setting(
+        "LEASEHOLD_HTTP_TLS_CERT",
+        "PEM file of the certificate that HTTP is served with; read again when it changes",
+        default=None,
+        parse=Path,
+    )
+    tls_key: Path | None = setting(
+        "LEASEHOLD_HTTP_TLS_KEY", "PEM file of its private key", default=None, parse=Path
+    )
+
+    def __post_init__(self) -> None:
+        self.served.check_both()
+
+    @property
+    def served(self) -> CertificateFiles:
+        """Return what it is served with."""
+        return CertificateFiles("LEASEHOLD_HTTP_TLS", self.tls_cert, self.tls_key)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name.strip() for name in self.hosts.split(",") if name.strip())
 
     def check(self) -> None:
         """Raise ConfigurationError for a listener that everybody could ask."""
-        if not ip_address(self.listen).is_loopback:
+        if self.tls_cert is None and not ip_address(self.listen).is_loopback:
             raise ConfigurationError(
-                f"LEASEHOLD_HTTP_LISTEN is {self.listen}: what HTTP says travels in the clear;"
-                " listen on loopback, and let a proxy that speaks TLS pass requests on",
+                f"LEASEHOLD_HTTP_LISTEN is {self.listen}, which other machines reach, and rows and"
+                " the token would travel in the clear: set LEASEHOLD_HTTP_TLS_CERT and"
+                " LEASEHOLD_HTTP_TLS_KEY, or listen on loopback and let a proxy that speaks TLS"
+                " pass requests on",
                 variable="LEASEHOLD_HTTP_LISTEN",
             )
         if self.token is None:

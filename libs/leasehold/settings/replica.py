@@ -74,7 +74,7 @@ class ReplicaSettings:
     where: tuple[tuple[str, str], ...] = setting(
         "LEASEHOLD_REPLICA_WHERE",
         "which rows it holds of some of them: a JSON object of conditions by table, each a range of"
-        " the first column of the primary key",
+        " the first column of the primary key, a value of another column, or both",
         default=(),
         parse=conditions,
     )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 from collections.abc import Iterator
 from dataclasses import replace
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPResponse, HTTPSConnection
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from tests.support.cluster.system_cluster import (
     until,
 )
 from tests.support.cluster.system_load import ALONE, Load, add_one, made_counters
+from tests.support.pgwire.certificates import Certificate, make_certificate
 
 NODES = ("m1", "r1")
 KEYS = range(6)
@@ -38,9 +40,16 @@ HTTP_PORT = find_free_port()
 
 
 @pytest.fixture(scope="module")
-def cluster(beside: Beside) -> Iterator[LocalCluster]:
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return make_certificate(tmp_path_factory.mktemp("http"), "r1")
+
+
+@pytest.fixture(scope="module")
+def cluster(beside: Beside, certificate: Certificate) -> Iterator[LocalCluster]:
     environ = {
         **os.environ,
+        "LEASEHOLD_HTTP_TLS_CERT": str(certificate.cert),
+        "LEASEHOLD_HTTP_TLS_KEY": str(certificate.key),
         "LEASEHOLD_HTTP_PORT": str(HTTP_PORT),
         "LEASEHOLD_HTTP_TOKEN": TOKEN,
     }
@@ -57,8 +66,13 @@ def cluster(beside: Beside) -> Iterator[LocalCluster]:
         yield made
 
 
-def get(path: str, **headers: str) -> tuple[int, Any]:
-    connection = HTTPConnection("127.0.0.1", HTTP_PORT, timeout=20)
+def connected(certificate: Certificate) -> HTTPSConnection:
+    trusting = ssl.create_default_context(cafile=certificate.cert)
+    return HTTPSConnection("localhost", HTTP_PORT, timeout=20, context=trusting)
+
+
+def get(certificate: Certificate, path: str, **headers: str) -> tuple[int, Any]:
+    connection = connected(certificate)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
@@ -119,13 +133,16 @@ def test_it_keeps_its_store_and_begins_anew_with_other_tables(
         assert len(replica.query("SELECT id FROM bags")) == 50
 
 
-def test_a_replicant_is_read_over_http(cluster: LocalCluster, producer: ChangeProducer) -> None:
+def test_a_replicant_is_read_over_http(
+    cluster: LocalCluster, producer: ChangeProducer, certificate: Certificate
+) -> None:
+    """With a certificate of its own."""
     bearer = {"Authorization": f"Bearer {TOKEN}"}
-    assert get("/v1/status")[0] == 401
+    assert get(certificate, "/v1/status")[0] == 401
     lsn = add_one(producer)
-    status, told = get(f"/v1/tables/t/row?id={ALONE}&after_lsn={lsn}", **bearer)
+    status, told = get(certificate, f"/v1/tables/t/row?id={ALONE}&after_lsn={lsn}", **bearer)
     assert (status, told["row"]["id"]) == (200, ALONE)
-    connection = HTTPConnection("127.0.0.1", HTTP_PORT, timeout=20)
+    connection = connected(certificate)
     connection.request("GET", "/v1/tables/t/changes", headers=bearer)
     answer = connection.getresponse()
     assert answer.status == 200

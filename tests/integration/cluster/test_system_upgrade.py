@@ -202,6 +202,7 @@ def test_each_process_is_replaced_and_one_goes_back_and_then_none_can(
         assert sorted(told["blockers"]) == sorted(MASTERS), told
         releases = {each["process"]: each["release"] for each in told["processes"]}
         assert (releases["r1"], releases["m1"]) == (__version__, "0.1.0")
+        assert "spark" in {each["role"] for each in told["processes"]}, told
         code, told = upgrade(cluster, "finalize", "--yes")
         assert (code, told["code"]) == (1, "55000"), told
         for name in (MASTERS[1 - MASTERS.index(master)], master):

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,7 @@ from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.model.topics import Topics
 from leasehold.replication.coherency import GIVEN_UP
 from leasehold.settings.environment import KafkaSettings, RedisSettings
+from tests.support.cli.json_output import check_printed
 from tests.support.cluster.secure_suite import access_of
 from tests.support.cluster.stage import (
     GATE,
@@ -246,8 +248,7 @@ def test_a_node_that_died_is_silent_however_much_others_have_said_since(
         stage.put(topics.acks.name, ack("m1", role="master", offset=9, lsn=3))
         stage.put(topics.acks.name, ack("r1", offset=9, lsn=3))
     stage.flush()
-    assert main(["status", "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
+    told = printed(capsys, 1, "status", "--json")
     nodes = {node["node"]: node for node in told["nodes"]}
     assert nodes.keys() - {"r2"} == {"m1", "r1", "r3"}  # r2 said one word only, long ago
     assert (nodes["r3"]["coherency"], nodes["r3"]["offset"]) == ("silent", 4)
@@ -284,6 +285,13 @@ def test_a_watch_reads_on_while_it_asks_where_hundreds_of_topics_end(
         assert watch.wait_for(lambda seen: "rows/300" in seen.ends, SOON_S)
 
 
+def printed(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> Any:
+    """What a command prints for programs, which is as it is documented."""
+    capsys.readouterr()
+    assert main(list(words)) == code
+    return check_printed(words, capsys.readouterr().out)[0]
+
+
 def wait_for_lsn(watch: ClusterWatch, node: str, lsn: int) -> None:
     await_ack(watch, node, lambda ack: ack.lsn == lsn, f"at LSN {lsn}")
 
@@ -296,8 +304,7 @@ def test_commands_on_a_running_database(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     play_a_database(stage, topics)
-    assert main(["status", "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
+    told = printed(capsys, 1, "status", "--json")
     assert told["log"]["lsn"] == 3
     assert any("r2" in trouble for trouble in told["troubles"])
     assert any("on one broker of 1" in warning for warning in told["warnings"])
@@ -305,33 +312,30 @@ def test_commands_on_a_running_database(
     assert (kept["first_offset"], kept["records"]) == (0, told["log"]["offset"])
     assert kept["first_us"] > 0
     assert kept["bytes_about"] > 0
-    assert main(["doctor", "--json", "--timeout", "6", "--as", "master"]) == 1
-    findings = json.loads(capsys.readouterr().out)["findings"]
+    told = printed(capsys, 1, "doctor", "--json", "--timeout", "6", "--as", "master")
+    findings = told["findings"]
     verdicts = {each["check"]: each["verdict"] for each in findings}
     assert verdicts["log's durability"] == "warn"
     good = ("values", "topics", "replicas", "rights", "log", "dead letters", "ledger's durability")
     assert {verdicts[check] for check in good} == {"ok"}, findings
     assert "could not look" not in verdicts.values(), findings
     assert any("node r2" in each["words"] for each in findings if each["check"] == "nodes")
-    assert main(["versions", "--json", "flights"]) == 0
-    assert json.loads(capsys.readouterr().out)["version"] == 2
+    assert printed(capsys, 0, "versions", "--json", "flights")["version"] == 2
     assert main(["versions", "no_such"]) == 1
     assert "table 'no_such' does not exist" in capsys.readouterr().err
     for form, name in (("avro", "name"), ("json-schema", "title")):
         assert main(["versions", "flights", "--format", form]) == 0
         assert json.loads(capsys.readouterr().out)[name] == "flights"
-    assert main(["versions", "diff", "flights", "1", "2", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = printed(capsys, 0, "versions", "diff", "flights", "1", "2", "--json")
     assert told["words"] == ["column gate added, delete-only (varchar(8))"]
     assert main(["versions", "history", "flights"]) == 0
     assert "flights version 2: column gate added" in capsys.readouterr().out
     assert main(["versions", "diff", "flights", "1", "3"]) == 1
     assert "has no version 3; the newest is 2" in capsys.readouterr().err
-    assert main(["leases", "--json"]) == 0
+    printed(capsys, 0, "leases", "--json")
     assert main(["jobs", "list"]) == 0
     assert "no job yet" in capsys.readouterr().out
-    assert main(["dead-letter", "list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == []
+    assert printed(capsys, 0, "dead-letter", "list", "--json") == []
 
 
 def test_submit_tells_what_became_of_each_line(
@@ -351,8 +355,7 @@ def test_submit_tells_what_became_of_each_line(
 
     monkeypatch.setattr("sys.stdin", Stdin)
     with stage.answering(answer):
-        assert main(["submit", "-", "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
+        told = printed(capsys, 1, "submit", "-", "--json")
     assert (told["submitted"], told["committed"], told["dead_lettered"]) == (50, 49, 1)
     assert told["malformed"] == 2
     assert {trouble["place"] for trouble in told["troubles"]} == {"line 3", "line 51", "line 53"}
@@ -367,7 +370,7 @@ def test_ddl_that_is_refused_and_ddl_that_is_done_at_once(
         return [refused("42601")]
 
     with stage.answering(answer):
-        assert main(["ddl", "CREATE TABLE a (id integer)", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["answer"] == {"table": 1}
+        told = printed(capsys, 0, "ddl", "CREATE TABLE a (id integer)", "--json")
+        assert told["answer"] == {"table": 1}
         assert main(["ddl", "CRATE TABLE"]) == 1
     assert "42601" in capsys.readouterr().err

@@ -16,10 +16,14 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from infra.ports import find_free_port
+from leasehold import __version__
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.os.clock import boottime_ns
+from leasehold.model.records.acks import ProcessReport
 from leasehold.model.records.log import Claim
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings, RedisSettings
+from tests.support.changefeed.changefeed_process import published
 from tests.support.cluster.secure_suite import access_of
 from tests.support.cluster.stage import Stage, ack, deadline_ns, flights
 
@@ -126,6 +130,11 @@ def test_the_page_and_the_state_of_a_database(
         assert [node["node"] for node in told["nodes"]] == ["r1"]
         assert told["tables"][0]["table"] == "flights"
         assert told["unreachable"] == {}
+        said = [
+            MessagePackCodec().decode(r.value or b"") for r in published(kafka, topics.acks.name)
+        ]
+        (own,) = [each for each in said if isinstance(each, ProcessReport)][:1]
+        assert (own.role, own.release) == ("dashboard", __version__)
     stage.close()
 
 

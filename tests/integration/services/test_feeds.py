@@ -47,6 +47,7 @@ from tests.support.changefeed.changefeed_process import (
 )
 from tests.support.changefeed.fed_table import fold, payload
 from tests.support.changefeed.made_log import MadeLog, descriptor_body
+from tests.support.cli.json_output import check_printed
 from tests.support.cluster.secure_suite import access_of
 
 KILLS = 6
@@ -246,6 +247,7 @@ def test_the_command_makes_lists_and_drops_feeds(
     def run(*words: str) -> tuple[int, Any]:
         code = main(["feed", *words, "--json"])
         out = capsys.readouterr()
+        check_printed(["feed", *words, "--json"], out.out)
         return code, json.loads(out.out) if out.out else out.err
 
     with changefeed(access, topics, tmp_path) as process:

@@ -20,7 +20,7 @@ from typing import Any, Final
 import pytest
 
 from infra.local_cluster import LocalCluster
-from leasehold import ChangeProducer, Replica
+from leasehold import ChangeProducer, Replica, __version__
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.writer import BY_KEY, TopicWriter
 from leasehold.admin.dead_letters import DeadLetters
@@ -173,6 +173,10 @@ def test_what_can_t_be_taken_is_a_dead_letter_and_holds_nothing_up(
             each for each in json.loads(capsys.readouterr().out) if each["name"] == "letters"
         ]
         assert told["at_work"]
+        main(["upgrade", "--json"])
+        processes = json.loads(capsys.readouterr().out)["processes"]
+        (own,) = [each for each in processes if each["process"] == "intake letters"]
+        assert (own["role"], own["release"], own["lacks"]) == ("intake", __version__, [])
         assert told["state"]["held"][0]["topic"] == missing
         assert "not_there_yet" in told["state"]["held"][0]["waits_for"]
         with ChangeProducer(settings) as producer:

@@ -31,6 +31,7 @@ from leasehold.cli.output import Output
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.requests import Outcome, Queue
 from leasehold.settings.client import ClientSettings
+from tests.support.cli.json_output import check_printed
 from tests.support.cluster.secure_suite import secrets_of, tested_mode
 from tests.support.cluster.servers_suite import SERVERS
 
@@ -203,6 +204,8 @@ def command(cluster: LocalCluster, *arguments: str) -> Said:
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
+    if "--json" in arguments:
+        check_printed(arguments, done.stdout)
     return Said(done.returncode, done.stdout, done.stderr)
 
 
@@ -212,6 +215,7 @@ def check(cluster: LocalCluster) -> Said:
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = arguments.run(arguments, settings_of(cluster, "command"), Output(as_json=True))
+    check_printed(("check", "--json"), out.getvalue())
     return Said(int(code), out.getvalue(), err.getvalue())
 
 

@@ -57,6 +57,7 @@ class MemoryStore:
 
     def __init__(self, contents: Contents | None = None, part: Part = WHOLE) -> None:
         self.part = part
+        self.taken_out: set[tuple[int, Key]] = set()
         self._committed = Contents() if contents is None else contents
         self._now = self._committed
         self._savepoints: list[Contents] = []
@@ -100,6 +101,7 @@ class MemoryStore:
     def begin(self) -> None:
         assert self._now is self._committed, "a transaction is open"
         self._now = self._committed.copy()
+        self.taken_out.clear()
 
     def commit(self, position: LogPosition) -> None:
         """L6: position and contents change together."""

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Column
+from leasehold.catalog.elements import Column, Lock
 from leasehold.catalog.part import (
     WHOLE,
+    ColumnValue,
     HeldTable,
     KeyRange,
     Part,
@@ -37,6 +38,11 @@ def commit(*changes: RowChange) -> Commit:
     return Commit(b"", 1, 1, {}, changes, len(changes))
 
 
+def nobody(change: RowChange) -> bool:
+    """No row of a change is here: for parts that need not ask."""
+    raise AssertionError(change)
+
+
 def test_a_whole_store_has_everything_and_refuses_nothing() -> None:
     assert WHOLE.is_whole
     assert WHOLE.holds(99)
@@ -60,7 +66,7 @@ def test_a_table_that_is_not_held_is_refused_by_name_with_what_is_held() -> None
 
 @pytest.mark.parametrize(("key", "held"), [(99, False), (100, True), (199, True), (200, False)])
 def test_a_row_is_held_by_the_first_part_of_its_key(key: int, held: bool) -> None:
-    assert [n for n, _ in PART.seen(commit(change(1, key)))] == [0] * held
+    assert [n for n, _ in PART.seen(commit(change(1, key)), nobody)] == [0] * held
     if held:
         PART.check_key(SEATS, (key,))
     else:
@@ -71,14 +77,14 @@ def test_a_row_is_held_by_the_first_part_of_its_key(key: int, held: bool) -> Non
 def test_changes_keep_their_places_in_the_commit() -> None:
     """Their genids follow from them."""
     changes = [change(2, 1), change(1, 150), change(1, 250), change(3, 7)]
-    assert [n for n, _ in PART.seen(commit(*changes))] == [1, 3]
+    assert [n for n, _ in PART.seen(commit(*changes), nobody)] == [1, 3]
 
 
 def test_a_row_whose_key_changes_comes_in_and_goes() -> None:
     goes = [change(1, 150, ChangeKind.DELETE), change(1, 300)]
     comes = [change(1, 300, ChangeKind.DELETE), change(1, 150)]
-    assert [each.kind for _, each in PART.seen(commit(*goes))] == [ChangeKind.DELETE]
-    assert [each.kind for _, each in PART.seen(commit(*comes))] == [ChangeKind.INSERT]
+    assert [each.kind for _, each in PART.seen(commit(*goes), nobody)] == [ChangeKind.DELETE]
+    assert [each.kind for _, each in PART.seen(commit(*comes), nobody)] == [ChangeKind.INSERT]
 
 
 @pytest.mark.parametrize(
@@ -172,3 +178,86 @@ def test_what_no_node_says_is_no_wish(text: str) -> None:
 def test_of_many_tables_the_first_are_named() -> None:
     many = Part.of(HeldTable(n, f"t{n}") for n in range(1, 15))
     assert many.words().endswith("t10 and 4 more")
+
+
+BY_VALUE = Part.of([HeldTable(1, "seats", "a = 7", equal=ColumnValue(2, 7))])
+INSERT, UPDATE, DELETE, FILL = ChangeKind
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "here", "applied"),
+    [
+        (INSERT, 7, False, INSERT),
+        (INSERT, 8, False, None),
+        (UPDATE, 7, True, UPDATE),
+        (UPDATE, 7, False, INSERT),  # it comes in
+        (UPDATE, 8, True, DELETE),  # it goes
+        (UPDATE, 8, False, None),
+        (UPDATE, None, True, DELETE),
+        (DELETE, None, True, DELETE),
+        (DELETE, None, False, None),
+        (FILL, 7, True, FILL),
+        (FILL, 7, False, None),
+        (FILL, 8, True, DELETE),
+    ],
+)
+def test_a_row_is_held_by_the_value_that_it_has(
+    kind: ChangeKind, value: int | None, here: bool, applied: ChangeKind | None
+) -> None:
+    image = None if kind is DELETE else {1: 5, **({} if value is None else {2: value})}
+    before = {} if kind is INSERT else {0: 3}
+    told = RowChange(kind, 1, 1, (5,), image, before, () if kind is FILL else (0,))
+    found = [each for _, each in BY_VALUE.seen(commit(told), lambda change: here)]
+    assert [each.kind for each in found] == ([] if applied is None else [applied])
+    for each in found:
+        assert each.image == (None if applied is DELETE else image)
+        assert each.before == ({} if applied is INSERT else before), "what is verified of it"
+        assert each.locks == (() if applied in (DELETE, FILL) and kind is not DELETE else (0,))
+
+
+def test_what_is_read_says_the_value() -> None:
+    BY_VALUE.check_rows(SEATS, KeyRange(), {2: 7})
+    BY_VALUE.check_rows(SEATS, KeyRange(5, 6), {1: 5, 2: 7})
+    for values in ({}, {2: 8}, {1: 7}):
+        with pytest.raises(NotHeldHere, match="a = 7"):
+            BY_VALUE.check_rows(SEATS, KeyRange(5, 6), values)
+    with pytest.raises(NotHeldHere):
+        BY_VALUE.check_range(SEATS, KeyRange(5, 6))
+    BY_VALUE.check_key(SEATS, (5,))
+    BY_VALUE.check_found(SEATS, "a row")
+    with pytest.raises(NotHeldHere):
+        BY_VALUE.check_found(SEATS, None)
+    PART.check_found(SEATS, None)
+    with pytest.raises(NotHeldHere, match="changes no row"):
+        BY_VALUE.check_writable(SEATS)
+
+
+def test_of_a_range_and_a_value_both_are_said() -> None:
+    both = HeldTable(1, "seats", "w", KeyRange(100, 200), equal=ColumnValue(2, 7))
+    part = Part.of([both])
+    part.check_rows(SEATS, KeyRange(100, 150), {2: 7})
+    for read, values in ((KeyRange(100, 150), {}), (KeyRange(), {2: 7})):
+        with pytest.raises(NotHeldHere):
+            part.check_rows(SEATS, read, values)
+    told = change(1, 99)._replace(image={1: 99, 2: 7})
+    assert not list(part.seen(commit(told), lambda change: False))
+    assert part_from_wire(part.to_wire()) == part
+    assert part_from_wire(BY_VALUE.to_wire()) == BY_VALUE
+
+
+def test_without_the_column_it_is_held_no_more() -> None:
+    """And of rows with several locks: one that comes in tells not all of them."""
+    going = replace(COLUMNS[1], state=State.WRITE_ONLY)
+    assert BY_VALUE.followed_by(replace(SEATS, columns=(COLUMNS[0], going))).holds(1)
+    gone = replace(COLUMNS[1], state=State.DELETE_ONLY)
+    for columns in ((COLUMNS[0],), (COLUMNS[0], gone)):
+        assert not BY_VALUE.followed_by(replace(SEATS, columns=columns)).holds(1)
+    locked = replace(SEATS, row_locks=(Lock(9, "own"),))
+    assert not BY_VALUE.followed_by(locked).holds(1)
+
+
+def test_of_a_backfill_by_keys_it_takes_the_rows_that_are_here() -> None:
+    told = Backfill(1, 1, 2, ((5,), (6,)))
+    found = BY_VALUE.backfill(told, (), lambda key: key == (6,))
+    assert found is not None
+    assert found.keys == ((6,),)

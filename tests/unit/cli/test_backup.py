@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.cli.main import main
+from tests.support.cli.json_output import check_printed
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
@@ -19,6 +20,8 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     except SystemExit as ended:  # argparse
         code = int(ended.code or 0)
     told = capsys.readouterr()
+    if "--json" in words:
+        check_printed(["backup", *words], told.out)
     return code, told.out + told.err
 
 

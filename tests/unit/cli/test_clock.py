@@ -12,6 +12,7 @@ from leasehold.admin.view import ClusterView, LogView, NodeView
 from leasehold.cli import clock
 from leasehold.cli.output import Output
 from leasehold.model.records.acks import Ack
+from tests.support.cli.json_output import check_printed
 
 NOW_US = 1_750_000_000_000_000
 HOUR_US = 3_600_000_000
@@ -46,6 +47,8 @@ def shown(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str
     args = parsed(*arguments)
     code = args.run(args, None, Output(as_json=args.json))
     told = capsys.readouterr()
+    if args.json:
+        check_printed(["clock", *arguments], told.out)
     return code, told.out + told.err
 
 

@@ -3,7 +3,6 @@ the audit log hears of it and of sessions. Against a listener over a database in
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +22,7 @@ from leasehold.pgwire.messages.client_replies import Row, Told
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
 from leasehold.sql_session.listener import SqlListener
+from tests.support.cli.json_output import check_printed
 
 MASTER = "a-master-key-of-more-than-enough-characters"
 ROW = {"table": "t", "op": "insert", "values": {"id": 1}}
@@ -63,7 +63,8 @@ def port(database: DevDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterator[int
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     assert main(["role", *words, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    (told,) = check_printed(["role", *words, "--json"], capsys.readouterr().out)
+    return told
 
 
 def submit(database: DevDatabase, key: str, row: int) -> Outcome:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import signal
 import socket
 import ssl
@@ -29,6 +28,7 @@ from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings, users
 from leasehold.sql_session.listener import SqlListener
 from leasehold.sql_session.portals import QueryPortal
+from tests.support.cli.json_output import check_printed
 
 TABLE = """
 create table t (id int primary key, n numeric(8,2), ok boolean, body jsonb, note text);
@@ -99,7 +99,7 @@ def test_rows_as_csv(environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 def test_rows_as_json(environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     text = "select *, 1 as id, 'NaN'::numeric as x, 1.5::double precision as d from t where id = 1"
     assert main(["sql", "--json", "-c", text]) == 0
-    assert json.loads(capsys.readouterr().out) == {
+    assert check_printed(["sql", "--json", "-c", text], capsys.readouterr().out)[0] == {
         "id": 1,
         "n": "1.50",
         "ok": True,
@@ -254,7 +254,7 @@ def test_users_and_passwords(
     capsys.readouterr()
     environment.setenv("LEASEHOLD_SQL_USERS_FILE", str(file))
     assert main(["user", "list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == ["anna", "bob"]
+    assert check_printed(["user", "list", "--json"], capsys.readouterr().out)[0] == ["anna", "bob"]
     known = users(file.read_text())
     with listening(database, users=known) as port:
         asked = ["sql", "-p", str(port), "--json", "-c", "select 1 as one"]

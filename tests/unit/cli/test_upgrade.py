@@ -17,7 +17,7 @@ from leasehold.cli.output import Output
 from leasehold.model.errors import ConfigurationError, UpgradeUnfinished
 from leasehold.model.features import NEWEST, WITHOUT_LEVEL, Feature, incarnation_of
 from leasehold.model.ids import INCARNATION_BYTES
-from leasehold.model.records.acks import NodeReport
+from leasehold.model.records.acks import NodeReport, ProcessReport
 from leasehold.model.records.requests import ChangeRequest, Outcome
 from tests.support.admin.view_events import NOW, SECOND, ack, log, seen
 
@@ -188,3 +188,32 @@ def test_who_is_silent_holds_nobody_up() -> None:
     feed = node("changefeed", b"", "changefeed")
     told = upgrade_report(seen(log(7), node("m1", NEW, "master"), feed), NOW)
     assert told["blockers"] == ["changefeed"]
+
+
+def spark(reads: int = NEWEST, **changes: Any) -> ProcessReport:
+    return ProcessReport("spark host/7", "spark", "0.2.0", reads, NOW)._replace(**changes)
+
+
+def test_processes_that_are_no_nodes_are_listed_and_hold_it_up() -> None:
+    """Spark's driver, dashboards, intakes: they read versions, rows and jobs."""
+    master = node("m1", NEW, "master")
+    told = upgrade_report(seen(log(7), master, spark()), NOW)
+    assert told["processes"][1] == {
+        "process": "spark host/7",
+        "role": "spark",
+        "release": "0.2.0",
+        "reads": NEWEST,
+        "lacks": [],
+    }
+    older = spark(NEWEST - 1, release="0.1.5")
+    assert upgrade_report(seen(log(7), master, older), NOW)["blockers"] == ["spark host/7"]
+    late = upgrade_report(seen(log(7), master, older._replace(sent_us=NOW - 16 * SECOND)), NOW)
+    assert late["blockers"] == [], "it was killed"
+
+
+def test_a_process_that_ends_is_forgotten_and_a_late_word_of_it_is_not_heard() -> None:
+    ended = spark(sent_us=NOW + 1, ended=True)
+    assert seen(spark(), ended).processes == {}
+    again = spark(sent_us=NOW + 2)
+    assert seen(spark(), ended, again).processes == {"spark host/7": again}
+    assert seen(again, ended).processes == {"spark host/7": again}

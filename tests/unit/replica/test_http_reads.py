@@ -321,11 +321,22 @@ def test_who_is_too_slow_has_lost_some_and_holds_nobody_up() -> None:
         ({"LEASEHOLD_HTTP_PORT": "8080"}, "LEASEHOLD_HTTP_TOKEN is not"),
         ({"LEASEHOLD_HTTP_PORT": "8080", "LEASEHOLD_HTTP_LISTEN": "10.0.0.1"}, "in the clear"),
         ({"LEASEHOLD_HTTP_TOKEN": "short"}, "LEASEHOLD_HTTP_TOKEN"),
+        ({"LEASEHOLD_HTTP_TLS_CERT": "/c"}, "LEASEHOLD_HTTP_TLS_KEY only work together"),
     ],
 )
 def test_settings_that_would_let_anybody_in_are_refused(given: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         from_environment(HttpSettings, given).check()
+
+
+def test_with_a_certificate_other_machines_may_come() -> None:
+    given = {"LISTEN": "10.0.0.1", "TOKEN": TOKEN, "TLS_CERT": "/c", "TLS_KEY": "/k"}
+    environ = {f"LEASEHOLD_HTTP_{name}": value for name, value in given.items()}
+    settings = from_environment(HttpSettings, {**environ, "LEASEHOLD_HTTP_HOSTS": "r1.lan, r1"})
+    settings.check()
+    assert settings.names == ("r1.lan", "r1")
+    with pytest.raises(ConfigurationError, match="LEASEHOLD_HTTP_TLS_CERT and"):
+        settings.served.context()
 
 
 def test_a_token_may_come_from_a_file(tmp_path: Path) -> None:

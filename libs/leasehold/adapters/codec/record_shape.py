@@ -22,6 +22,7 @@ from leasehold.model.records.acks import (
     MergeReport,
     NodeReport,
     PartReport,
+    ProcessReport,
 )
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated, VersionEvent
 from leasehold.model.records.jobs import (
@@ -71,6 +72,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     14: AccessReport,
     15: MergeReport,
     16: NodeReport,
+    17: ProcessReport,
     19: PartReport,
     20: Result,
     21: Conflict,

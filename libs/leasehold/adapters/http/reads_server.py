@@ -7,6 +7,7 @@ written is cut off.
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Callable, Collection, Iterator, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -46,14 +47,23 @@ class ReadsServer:
     """Serves until `close`, from threads of its own."""
 
     def __init__(
-        self, answer: Answering, *, host: str, port: int, names: Collection[str] = ()
+        self,
+        answer: Answering,
+        *,
+        host: str,
+        port: int,
+        names: Collection[str] = (),
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Listen. `names`: host names under which it may be asked, beside addresses. Raises
-        ConfigurationError if the port can't be had."""
+        """Listen. `names`: host names under which it may be asked, beside addresses. `tls`: None =
+        in the clear. Raises ConfigurationError if the port can't be had."""
         handler = _handler(answer, frozenset(name.lower() for name in names))
         try:
             self._server = BoundedServer(
-                (host, port), handler, CONNECTIONS_MAX, LOG, waits_at_close=False
+                *((host, port), handler, CONNECTIONS_MAX, LOG),
+                waits_at_close=False,
+                tls=tls,
+                handshake_s=SOCKET_TIMEOUT_S,
             )
         except OSError as error:
             raise ConfigurationError(

@@ -121,7 +121,9 @@ class SqlitePast(Closing):
     def get(self, descriptor: Descriptor, key: Key) -> Row | None:
         """Raises SnapshotTooOld where the table was truncated since."""
         plan = self._checked_plan(descriptor)
-        row = self._snapshot.get(descriptor, key)
+        part = self._snapshot.part
+        part.check_key(descriptor, key)
+        row = self._snapshot.find(descriptor, key)
         if row is not None and row.lsn <= self.lsn:
             return row
         text = (
@@ -130,7 +132,9 @@ class SqlitePast(Closing):
         )
         found = self._snapshot.connection.execute(text, (*key, self._later)).fetchall()
         old = plan.row(found[0]) if found else None
-        return old if old is not None and old.lsn <= self.lsn else None
+        then = old if old is not None and old.lsn <= self.lsn else None
+        part.check_found(descriptor, then)
+        return then
 
     def scan(
         self, descriptor: Descriptor, low: Key | None, high: Key | None, *, rows_max: int

@@ -37,13 +37,15 @@ def check_read(connection: apsw.Connection, prepared: Prepared, parameters: Sequ
         if table is None or part.holds_whole(place.table_id):
             continue
         try:
-            ranges = list(place.ranges(parameters))
+            ranges, values = list(place.ranges(parameters)), place.column_values(parameters)
         except NotHeldHere:
             raise
         except Refused:  # the statement itself may say so, or never come to it
-            ranges = [KeyRange()]
+            ranges, values = [KeyRange()], {}
+        if None in values.values():
+            continue  # nothing is equal to NULL
         for each in ranges:
-            part.check_range(table, each)
+            part.check_rows(table, each, values)
     _check_columns(part, prepared, tables)
     _check_conflicts(part, prepared)
 

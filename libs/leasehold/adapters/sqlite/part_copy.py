@@ -9,7 +9,7 @@ Everything is read at one commit, while the store is written to, so the log posi
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,14 +22,15 @@ from leasehold.adapters.sqlite.layout import (
     connect,
     element_ids,
     physical_columns,
+    table_name,
     write_part,
 )
 from leasehold.adapters.sqlite.read_catalog import CatalogReader, ReadCatalog
-from leasehold.catalog.part import HeldTable, KeyRange, Part, PartWish
+from leasehold.catalog.part import HeldTable, Part, PartWish, RowsWanted
 from leasehold.catalog.part_choice import choose_part
 from leasehold.catalog.states import State
 from leasehold.model.errors import ConfigurationError
-from leasehold.sql.planning.part_condition import read_key_range
+from leasehold.sql.planning.part_condition import read_condition
 
 CACHE_MB: Final = 16
 _OF_TABLE: Final = re.compile(r"[txh](\d+)(?:_\d+)?\Z")
@@ -100,9 +101,8 @@ def _copy(copy: apsw.Connection, wish: PartWish) -> PartCopy:
         table_id = _table_of(name)
         if table_id and part.stores(table_id):
             copy.execute(sql)
-            keys = part.keys(table_id)
-            column = _key_of(name, table_id, catalog)
-            where, bindings = _where(column, keys)
+            rows_wanted = RowsWanted(part.keys(table_id), part.equal(table_id))
+            where, bindings = _where(name, catalog.versions[table_id][-1].primary_key, rows_wanted)
             shown = (
                 _columns_of(copy, name, part.tables[table_id], catalog)
                 if (part.tables is not None and part.lists_columns(table_id))
@@ -135,13 +135,6 @@ def _table_of(name: str) -> int:
     return int(found.group(1)) if found else 0
 
 
-def _key_of(name: str, table_id: int, catalog: ReadCatalog) -> str:
-    """Return the column in which the first part of the primary key stands."""
-    if name[0] == "x":
-        return "p0"
-    return column_name(catalog.versions[table_id][-1].primary_key[0])
-
-
 def _columns_of(copy: apsw.Connection, name: str, held: HeldTable, catalog: ReadCatalog) -> str:
     """Return what is copied of each column of a table of rows, images or entries: nothing of a
     column that is not held. An entry has then the parts that the row has."""
@@ -167,13 +160,25 @@ def _columns_of(copy: apsw.Connection, name: str, held: HeldTable, catalog: Read
     return ", ".join(shown)
 
 
-def _where(column: str, keys: KeyRange) -> tuple[str, tuple[Any, ...]]:
+def _where(name: str, key: Sequence[int], wanted: RowsWanted) -> tuple[str, tuple[Any, ...]]:
+    """Return the condition of what is copied of a table of rows, images or entries. `key`: the
+    columns of the primary key. An old image is copied by the value that it has itself."""
+    of_entries = name[0] == "x"
+    columns = [f"p{n}" if of_entries else column_name(each) for n, each in enumerate(key)]
     terms: list[str] = []
     bindings: list[Any] = []
-    for sign, bound in ((">=", keys.low), ("<", keys.high)):
+    for sign, bound in ((">=", wanted.keys.low), ("<", wanted.keys.high)):
         if bound is not None:
-            terms.append(f"{column} {sign} ?")
+            terms.append(f"{columns[0]} {sign} ?")
             bindings.append(bound)
+    if wanted.equal is not None:
+        term = f"{column_name(wanted.equal.element_id)} = ?"
+        if of_entries:
+            rows = table_name(_table_of(name))
+            keys = ", ".join(map(column_name, key))
+            term = f"({', '.join(columns)}) IN (SELECT {keys} FROM source.{rows} WHERE {term})"
+        terms.append(term)
+        bindings.append(wanted.equal.value)
     return (f" WHERE {' AND '.join(terms)}" if terms else ""), tuple(bindings)
 
 
@@ -187,7 +192,7 @@ def _chosen(catalog: ReadCatalog, wish: PartWish) -> Part:
         view = catalog.access.views_by_name.get(name)
         return None if view is None else frozenset(_under(view.table_id, views))
 
-    return choose_part(wish, newest, under, read_key_range)
+    return choose_part(wish, newest, under, read_condition)
 
 
 def _under(view_id: int, views: Any) -> Iterator[int]:

@@ -137,7 +137,8 @@ class Readers:
         part = self.part
         if catalog is None or descriptor is None or not part.holds(descriptor.table_id):
             return None
-        if part.lists_columns(descriptor.table_id):
+        table_id = descriptor.table_id
+        if part.lists_columns(table_id) or part.equal(table_id) is not None:
             return None
         try:
             key = key_of(descriptor)
@@ -297,9 +298,22 @@ class SqliteSnapshot:
 
     def get(self, descriptor: Descriptor, key: Key) -> Row | None:
         self.part.check_key(descriptor, key)
+        row = self.find(descriptor, key)
+        self.part.check_found(descriptor, row)
+        return row
+
+    def find(self, descriptor: Descriptor, key: Key) -> Row | None:
+        """Return the row with that key that is here, whatever the store is a part of."""
         plan = self.plan(descriptor)
         found = self._execute(plan.get, key).fetchall()
         return plan.row(found[0]) if found else None
+
+    def held_rows(self, descriptor: Descriptor) -> Iterator[tuple[Key, Row]]:
+        """Yield all rows that are here, in key order: of a part whose that is."""
+        plan = self.plan(descriptor)
+        keys = ", ".join(plan.key_names)
+        text = f"SELECT {', '.join(plan.all_names)} FROM {plan.name} ORDER BY {keys}"
+        return self.rows(plan, text, ())
 
     def scan(
         self, descriptor: Descriptor, low: Key | None, high: Key | None, *, rows_max: int

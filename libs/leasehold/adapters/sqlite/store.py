@@ -117,6 +117,8 @@ class SqliteStore:
             self._connection.execute(WAITING)
             self.part = read_part(self._connection)
             """What of the database is in here: a record's rows of other tables pass it by."""
+            self.taken_out: set[tuple[int, Key]] = set()
+            """See the port."""
             self.memory = memory or statement_memory(self.path.parent / TEMP_FOLDER)
             use_temp_folder(self._connection, self.memory.temp.folder)
             self._checkpoints = Checkpoints(self._connection, self.path)
@@ -160,6 +162,7 @@ class SqliteStore:
     def begin(self) -> None:
         assert not self._open, "a transaction is open"
         self._execute("BEGIN IMMEDIATE")
+        self.taken_out.clear()
         self._open = True
 
     def commit(self, position: LogPosition) -> None:

@@ -96,6 +96,8 @@ def judge_versions(facts: Facts) -> Iterator[Problem]:
         report = cluster.reports.get(node)
         by_release[report.release if report is not None else ""].append(node)
     unsaid = by_release.pop("", [])
+    for process, release in cluster.releases.items():
+        by_release[release].append(process)
     if unsaid:
         yield warn(
             f"{', '.join(unsaid)} did not say of which release it is: an earlier one, as a rule",
@@ -106,12 +108,13 @@ def judge_versions(facts: Facts) -> Iterator[Problem]:
             f"{release}: {', '.join(nodes)}" for release, nodes in sorted(by_release.items())
         )
         yield warn(
-            f"nodes are of different releases ({words})",
+            f"processes are of different releases ({words})",
             "end the upgrade: what is new is refused until all are (docs/how-to/upgrade.md)",
         )
     elif by_release and facts.release not in by_release:
+        others = ", ".join(by_release)
         yield warn(
-            f"this command is of release {facts.release}, and the nodes of {', '.join(by_release)}",
+            f"this command is of release {facts.release}, and the others of {others}",
             "use the command of the nodes' release",
         )
     elif by_release and not unsaid and _level(cluster) < NEWEST:

@@ -76,6 +76,8 @@ class ClusterSeen:
     told: Mapping[str, Any]
     reports: Mapping[str, NodeReport] = field(default_factory=dict)
     clocks: tuple[NodeClock, ...] = ()
+    releases: Mapping[str, str] = field(default_factory=dict)
+    """Of processes that are no nodes, by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from leasehold.adapters.kafka.topic_span import TopicSpan, read_spans
 from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.adapters.redis.server_look import look_at_redis
 from leasehold.admin.report import report
+from leasehold.admin.upgrade_report import live_processes
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.doctor.facts import ClusterSeen, Facts, FolderSeen, NodeClock, SettingsSeen
@@ -141,7 +142,8 @@ def look_at_cluster(settings: ClientSettings, timeout_s: float) -> ClusterSeen:
                 f" {'; '.join(view.gaps(unix_us()))}"
             )
         told = report(view, unix_us(), tables_max=0)
-    return ClusterSeen(told, dict(view.node_reports), listener.clocks())
+    releases = {each.process: each.release for each in live_processes(view, unix_us())}
+    return ClusterSeen(told, dict(view.node_reports), listener.clocks(), releases)
 
 
 class NodeListener:

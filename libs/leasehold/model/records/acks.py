@@ -149,6 +149,19 @@ class PartReport(NamedTuple):
     sent_us: int
 
 
+class ProcessReport(NamedTuple):
+    """A report, for people only, of a process that is no node and reads no log: its release, and up
+    to which feature it reads what others write (`model/features.py`). `role`: what it does. It is
+    sent every few seconds, and with `ended` when it stops."""
+
+    process: str
+    role: str  # spark | dashboard | intake
+    release: str
+    reads: int
+    sent_us: int
+    ended: bool = False
+
+
 Acknowledgement: TypeAlias = (
     Ack
     | LeaseAck
@@ -158,4 +171,5 @@ Acknowledgement: TypeAlias = (
     | MergeReport
     | NodeReport
     | PartReport
+    | ProcessReport
 )

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job, Status
 from leasehold.catalog.part import Part
+from leasehold.model.keys import Key
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.log import (
     AccessWrite,
     Backfill,
     CatalogWrite,
+    ChangeKind,
     ChunkDecided,
     CommentWrite,
     Commit,
@@ -27,6 +30,7 @@ from leasehold.model.records.log import (
     MinVersion,
     NamespaceWrite,
     RoleWrite,
+    RowChange,
     TableForgotten,
     TableTruncated,
     ViewWrite,
@@ -57,15 +61,26 @@ def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -
     for write in commit.catalog:
         if isinstance(write, TableTruncated) and part.stores(write.table_id):
             store.truncate(write.table_id, lsn)
-    seen = enumerate(commit.changes) if part.is_whole else part.seen(commit)
+
+    def is_here(change: RowChange) -> bool:
+        return store.row(catalog.version(change.table_id, change.version), change.key) is not None
+
+    seen = enumerate(commit.changes) if part.is_whole else part.seen(commit, is_here)
     for position, change in seen:
         descriptor = catalog.version(change.table_id, change.version)
         store.change(descriptor, change, lsn, position, None)
+        if change.kind is ChangeKind.DELETE and part.equal(change.table_id) is not None:
+            store.taken_out.add((change.table_id, change.key))
     for backfill in commit.backfills:
         descriptor = catalog.version(backfill.table_id, backfill.version)
         held: Backfill | None = backfill
         if not part.is_whole:
-            held = part.backfill(backfill, [index.element_id for index in descriptor.indexes])
+            indexes = [index.element_id for index in descriptor.indexes]
+
+            def has_row(key: Key, descriptor: Descriptor = descriptor) -> bool:
+                return store.row(descriptor, key) is not None
+
+            held = part.backfill(backfill, indexes, has_row)
         if held is not None:
             apply_backfill(held, lsn, catalog, store)
 

@@ -1,7 +1,7 @@
 """The condition by which a partial replica has some rows of a table: read as SQL, kept as a range
-of its primary key.
+of its primary key and a value of a column.
 
-It must say exactly one range: then whether a row is in it follows from the row's key alone, on the
+It must say exactly that: then whether a row is in it follows from the row's image alone, on the
 replica and in the log, and whether a statement needs others from the statement's text.
 """
 
@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.part import KeyRange, next_value
+from leasehold.catalog.elements import Column
+from leasehold.catalog.part import ColumnValue, KeyRange, RowsWanted, next_value
 from leasehold.model.errors import ConfigurationError, Refused, UnknownTable
 from leasehold.sql.binding.bound_tree import Value
 from leasehold.sql.binding.expressions import Expressions
@@ -22,27 +23,22 @@ from leasehold.sql.planning.indexes import Sought, SoughtParts
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX, read_expression
 from leasehold.values.time_zone import UTC
 
-RANGED: Final = frozenset({"smallint", "integer", "bigint", "text", "varchar", "uuid", "date"})
-"""Types whose values stand in a key as they are compared."""
+COMPARED: Final = frozenset({"smallint", "integer", "bigint", "text", "varchar", "uuid", "date"})
+"""Types whose values stand in keys and rows as they are compared."""
 _FROM: Final = frozenset({"=", ">", ">="})
 _UP_TO: Final = frozenset({"=", "<", "<="})
 _RELATION: Final = 1
 
 
-def read_key_range(descriptor: Descriptor, text: str) -> KeyRange:
-    """Return the range of keys that a condition says. Raises ConfigurationError for one that says
-    anything else, with the table's name and what can be said."""
+def read_condition(descriptor: Descriptor, text: str) -> RowsWanted:
+    """Return which rows a condition says. Raises ConfigurationError for one that says anything
+    else, with the table's name and what can be said."""
     column = descriptor.key_columns[0]
     may_say = (
         f"say it as comparisons of {column.name!r}, the first column of its primary key, with"
-        f" constants, joined by AND ({column.name} = …, or {column.name} >= … AND {column.name}"
-        " < …)"
+        f" constants ({column.name} = …, or {column.name} >= … AND {column.name} < …), as another"
+        " column = a constant, or both joined by AND"
     )
-    if column.type.name not in RANGED:
-        raise ConfigurationError(
-            f"table {descriptor.name!r} can be held whole only: the first column of its primary"
-            f" key, {column.name!r}, is {column.type.name}, of which there are no ranges here"
-        )
     try:
         made = _bound(descriptor, text)
     except Refused as error:
@@ -52,21 +48,61 @@ def read_key_range(descriptor: Descriptor, text: str) -> KeyRange:
         ) from error
     parts = conjuncts(made)
     told = SoughtParts(parts).of(_RELATION)
-    key = list(table_fields(descriptor, _RELATION))
-    field = next(bound for name, bound in key if name == column.name)
-    if len(told) != len(parts) or not all(_is_plain(each, field) for each in told):
-        raise ConfigurationError(
-            f"the condition for table {descriptor.name!r}, {text!r:.200}, is no range of its"
-            f" primary key; {may_say}"
-        )
-    found = KeyRange()
+    fields = dict(table_fields(descriptor, _RELATION))
+    columns = {field: descriptor.by_name[name] for name, field in fields.items()}
+    found, equal = KeyRange(), None
     for each in told:
-        found = _narrowed(found, each)
+        of = columns.get(each.part)  # type: ignore[call-overload]
+        if of is None or len(told) != len(parts):
+            break
+        if of.element_id == column.element_id:
+            _check_ranged(descriptor, of)
+            if not _is_plain(each):
+                break
+            found = _narrowed(found, each)
+        elif each.sign == "=" and equal is None:
+            _check_valued(descriptor, of)
+            if not _is_plain(each):
+                break
+            equal = ColumnValue(of.element_id, each.values[0].value)
+        else:
+            break
+    else:
+        if told and len(told) == len(parts):
+            _check_some(descriptor, text, found)
+            return RowsWanted(found, equal)
+    raise ConfigurationError(
+        f"the condition for table {descriptor.name!r}, {text!r:.200}, is no range of its"
+        f" primary key, and no value of a column; {may_say}"
+    )
+
+
+def _check_some(descriptor: Descriptor, text: str, found: KeyRange) -> None:
     if found.low is not None and found.high is not None and not found.low < found.high:
         raise ConfigurationError(
             f"the condition for table {descriptor.name!r}, {text!r:.200}, is true of no row"
         )
-    return found
+
+
+def _check_ranged(descriptor: Descriptor, column: Column) -> None:
+    if column.type.name not in COMPARED:
+        raise ConfigurationError(
+            f"table {descriptor.name!r} can't be held by ranges: the first column of its primary"
+            f" key, {column.name!r}, is {column.type.name}, of which there are no ranges here"
+        )
+
+
+def _check_valued(descriptor: Descriptor, column: Column) -> None:
+    if column.type.name not in COMPARED:
+        raise ConfigurationError(
+            f"table {descriptor.name!r} can't be held by values of {column.name!r}, which is"
+            f" {column.type.name}: by {', '.join(sorted(COMPARED))} it can"
+        )
+    if not descriptor.one_lock:
+        raise ConfigurationError(
+            f"table {descriptor.name!r} can't be held by values of {column.name!r}: its rows have"
+            " several locks (ALTER TABLE … ADD LOCK), and a row that comes in tells not all of them"
+        )
 
 
 def _bound(descriptor: Descriptor, text: str) -> Any:
@@ -79,11 +115,10 @@ def _bound(descriptor: Descriptor, text: str) -> Any:
     return Expressions(binder, scope).settle(read_expression(text, EXPRESSION_BYTES_MAX))
 
 
-def _is_plain(sought: Sought, field: Any) -> bool:
+def _is_plain(sought: Sought) -> bool:
     value = sought.values[0]
     return (
-        sought.part == field
-        and sought.sign in _FROM | _UP_TO
+        sought.sign in _FROM | _UP_TO
         and isinstance(value, Value)
         and type(value.value) in (int, str)
     )

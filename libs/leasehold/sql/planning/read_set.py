@@ -299,18 +299,29 @@ def _key_place(source: TableSource, told: list[Sought]) -> KeyPlace:
     """Return what constants among what is `told` of a table say of the first column of its primary
     key, whatever it is found by."""
     table_id, key = source.descriptor.table_id, _key(source)[:1]
-    _, equal, last = find_prefix(list(key), list(filter(_says, told)))
+    says = list(filter(_says, told))
+    _, equal, last = find_prefix(list(key), says)
+    place = KeyPlace(table_id, equal=_values(says))
     if equal:
-        return KeyPlace(table_id, equal)
-    place = KeyPlace(table_id)
+        return replace(place, values=equal)
     for said in last:
         if said.sign == "in":
-            return KeyPlace(table_id, said.values)
+            return replace(place, values=said.values)
         if said.sign in (">", ">="):
             place = replace(place, low=(said.values[0], said.sign == ">="))
         elif said.sign in ("<", "<="):
             place = replace(place, high=(said.values[0], said.sign == "<="))
     return place
+
+
+def _values(says: list[Sought]) -> tuple[tuple[int, Bound], ...]:
+    """Return what columns of a table are equal to, by element id; of one the first that is said."""
+    told: dict[int, Bound] = {}
+    for said in says:
+        part = said.part
+        if said.sign == "=" and isinstance(part, Field) and part.kind.name not in KEYED:
+            told.setdefault(int(part.name.removeprefix("c")), said.values[0])
+    return tuple(told.items())
 
 
 def _by_index(table_id: int, access: Access) -> tuple[Place, ...]:

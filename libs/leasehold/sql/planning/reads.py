@@ -89,17 +89,25 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
     """What conditions say of the first column of a table's primary key: that it is one of `values`,
-    or lies between bounds, each with whether it belongs there itself. Nothing: the whole table."""
+    or lies between bounds, each with whether it belongs there itself. Nothing: the whole table.
+    `equal`: what they say that other columns are equal to, by element id."""
 
     table_id: int
     values: tuple[Bound, ...] = ()
     low: tuple[Bound, bool] | None = None
     high: tuple[Bound, bool] | None = None
+    equal: tuple[tuple[int, Bound], ...] = ()
 
     def parts(self) -> Iterator[Bound]:
         """Yield the expressions in it."""
         yield from self.values
         yield from (bound[0] for bound in (self.low, self.high) if bound is not None)
+        yield from (value for _, value in self.equal)
+
+    def column_values(self, parameters: Sequence[Any]) -> dict[int, Any]:
+        """Return by element id what rows have that it is about. Raises what its expressions
+        raise."""
+        return {element: _computed(value, parameters) for element, value in self.equal}
 
     def ranges(self, parameters: Sequence[Any]) -> Iterator[KeyRange]:
         """Yield the ranges in which all rows are that it is about; a NULL is in none. Raises what

@@ -24,6 +24,7 @@ DIGESTS = {
     "AccessReport": "3567e0dbf68c3a91",
     "MergeReport": "c490211cb14ba25c",
     "NodeReport": "d4f3470b787d3aed",
+    "ProcessReport": "06bf04aa27f8276c",
     "PartReport": "f79b4a07f2019fec",
     "Result": "97cf180f95c99426",
     "Conflict": "30903a9910c4684f",

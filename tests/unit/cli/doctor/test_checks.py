@@ -339,6 +339,11 @@ CASES = (
         *("versions", WARN, "1.0: m1; 1.1: r1", "upgrade"),
     ),
     Case(
+        "a driver of Spark of another release",
+        with_events(releases={"spark host/7": "0.9"}),
+        *("versions", WARN, "0.9: spark host/7; 1.0: m1, r1", "upgrade"),
+    ),
+    Case(
         "a node of an earlier release",
         with_events(reports={"m1": node_report("m1")}),
         *("versions", WARN, "r1 did not say", "upgrade"),
@@ -351,7 +356,7 @@ CASES = (
     Case(
         "a command of another release",
         replace(good_facts(), release="2.0"),
-        *("versions", WARN, "this command is of release 2.0, and the nodes of 1.0"),
+        *("versions", WARN, "this command is of release 2.0, and the others of 1.0"),
     ),
     Case(
         "a clock that is ahead",

@@ -7,7 +7,6 @@ Method: environments, files and answers by hand; certificates by openssl.
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from leasehold.settings.groups import SPARK_NAMES, known_names
 from spark_streaming.spark_settings import SparkSettings
 from tests.support.admin import view_events as events
 from tests.support.admin.doctor_facts import good_facts, node_report
+from tests.support.cli.json_output import check_printed
 from tests.support.pgwire.certificates import make_certificate
 
 DAY_US = 24 * 3600 * 1_000_000
@@ -204,7 +204,7 @@ def test_settings_that_can_not_be_read_are_told_and_nothing_else_is_looked_at(
 ) -> None:
     monkeypatch.setenv("LEASEHOLD_KAFKA", "nowhere")
     assert main(["doctor", "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
+    told = check_printed(["doctor", "--json"], capsys.readouterr().out)[0]
     by_check = {each["check"]: each for each in told["findings"]}
     assert "LEASEHOLD_KAFKA is 'nowhere'" in by_check["values"]["words"]
     assert by_check["topics"]["verdict"] == "could not look"
