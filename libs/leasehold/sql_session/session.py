@@ -64,7 +64,7 @@ from leasehold.sql.syntax.session_statements import (
 from leasehold.sql_session.block_commands import BlockCommands, modes_of
 from leasehold.sql_session.fetch import CursorStatements
 from leasehold.sql_session.portals import CommandPortal
-from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same
+from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same, plan_types
 from leasehold.sql_session.row_statements import RowStatements
 from leasehold.sql_session.running import NON_BLOCKING_CHARACTERS_MAX
 from leasehold.sql_session.schema_statements import SchemaStatements
@@ -75,7 +75,6 @@ from leasehold.sql_session.shown_errors import show_names
 from leasehold.sql_session.statement_batch import SeveralStatements, is_several
 from leasehold.sql_session.statement_runner import StatementRunner
 from leasehold.sql_session.table_as import TablesAs
-from leasehold.sql_session.transaction import plan_types
 from leasehold.sql_session.transaction_runner import TransactionRunner
 from leasehold.transaction.block import BlockStatus, TransactionActive
 from leasehold.values.oids import WireType

@@ -65,9 +65,7 @@ from leasehold.sql_session.row_claims import RowClaims
 from leasehold.sql_session.statement_log import StatementLog
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned_version import check_pinned
-from leasehold.values.oids import WireType
 from leasehold.values.time_zone import zone_at
-from leasehold.values.types import KNOWN, element_of
 
 T = TypeVar("T")
 _NONE: Final[frozenset[int]] = frozenset()
@@ -793,9 +791,3 @@ def _by_table(plan: Prepared, written: Written) -> dict[int, Sequence[RowWrite]]
             before = found.get(table_id)
             found[table_id] = part.writes if before is None else [*before, *part.writes]
     return found
-
-
-def plan_types(types: Sequence[WireType | None]) -> Types:
-    """Return types as the query plan knows them; what it does not know the statement has to
-    tell."""
-    return tuple(t if t and (element_of(t) or t).name in KNOWN else None for t in types)
