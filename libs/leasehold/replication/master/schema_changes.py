@@ -60,10 +60,12 @@ from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import find_demanded_columns, find_made_sequences
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
-from leasehold.sql.syntax.statements import (
+from leasehold.sql.syntax.object_statements import (
     CreateEnum,
-    CreateSequence,
     CreateView,
+)
+from leasehold.sql.syntax.statements import (
+    CreateSequence,
     Explain,
 )
 

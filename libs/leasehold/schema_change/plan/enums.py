@@ -39,23 +39,25 @@ from leasehold.sql.expressions.expression import depends_on_labels, says_constan
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.enum_names import EnumNames
 from leasehold.sql.syntax.kept import nodes_of
-from leasehold.sql.syntax.positions import refused_at
-from leasehold.sql.syntax.statements import (
+from leasehold.sql.syntax.object_statements import (
     AddLabel,
-    AlterTable,
-    Change,
     CreateEnum,
-    CreateSequence,
-    CreateTable,
     CreateView,
     DropAbsent,
-    DropColumn,
     DropEnum,
     EnumStatement,
     ObjectKind,
     ObjectName,
     RenameEnum,
     RenameLabel,
+)
+from leasehold.sql.syntax.positions import refused_at
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    Change,
+    CreateSequence,
+    CreateTable,
+    DropColumn,
     RenameSequence,
     RenameTable,
     SetEnum,

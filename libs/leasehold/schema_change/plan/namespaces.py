@@ -23,19 +23,21 @@ from leasehold.model.errors import (
 )
 from leasehold.schema_change.plan.rights import check_create
 from leasehold.schema_change.plan.roles import role_of
-from leasehold.sql.syntax.positions import refused_at
-from leasehold.sql.syntax.statements import (
-    AlterTable,
-    Change,
+from leasehold.sql.syntax.object_statements import (
     CreateEnum,
-    CreateIndex,
     CreateNamespace,
-    CreateSequence,
-    CreateTable,
     CreateView,
     DropNamespace,
     NamespaceStatement,
     RenameEnum,
+)
+from leasehold.sql.syntax.positions import refused_at
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    Change,
+    CreateIndex,
+    CreateSequence,
+    CreateTable,
     RenameIndex,
     RenameSequence,
     RenameTable,

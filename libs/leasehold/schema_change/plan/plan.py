@@ -36,22 +36,24 @@ from leasehold.schema_change.plan.results import (
 from leasehold.schema_change.plan.sequences import plan_sequence
 from leasehold.schema_change.plan.truncate import plan_truncate
 from leasehold.schema_change.steps.steps import steps_of
+from leasehold.sql.syntax.object_statements import (
+    Comment,
+    DropAbsent,
+    EnumStatement,
+    MakeBuiltIn,
+    NamespaceStatement,
+    ViewStatement,
+)
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
-    Comment,
     CreateIndex,
     CreateTable,
-    DropAbsent,
     DropIndex,
     DropTable,
-    EnumStatement,
-    MakeBuiltIn,
-    NamespaceStatement,
     RenameIndex,
     Truncate,
-    ViewStatement,
 )
 
 SETTINGS: Final[Mapping[str, int]] = {

@@ -14,13 +14,15 @@ from leasehold.model.errors import DifferentOwners, InsufficientPrivilege, Refus
 from leasehold.schema_change.plan.indexes import find_indexed
 from leasehold.schema_change.plan.relation_kinds import as_named
 from leasehold.schema_change.plan.roles import DATABASE_NAME
+from leasehold.sql.syntax.object_statements import (
+    Comment,
+)
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AddForeignKey,
     AlterSequence,
     AlterTable,
     Change,
-    Comment,
     CreateIndex,
     CreateSequence,
     CreateTable,

@@ -82,19 +82,21 @@ from leasehold.schema_change.plan.rights import check_owners, check_rights, chec
 from leasehold.schema_change.plan.role_changes import change_access
 from leasehold.schema_change.plan.transaction_job import join_tables, refuse_in_transaction
 from leasehold.schema_change.plan.views import change_views, follow_tables, refuse_view
+from leasehold.sql.syntax.object_statements import (
+    Comment,
+    EnumStatement,
+    NamespaceStatement,
+    ViewStatement,
+)
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
-    Comment,
     CreateSequence,
     CreateTable,
     DropSequence,
     DropTable,
-    EnumStatement,
-    NamespaceStatement,
     OwnSequence,
-    ViewStatement,
 )
 
 Answer = dict[str, Any]

@@ -29,6 +29,11 @@ from leasehold.schema_change.plan.dependents import Doomed, cascade_notice
 from leasehold.schema_change.plan.rights import check_create
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.syntax import tree
+from leasehold.sql.syntax.object_statements import (
+    CreateView,
+    DropView,
+    ViewStatement,
+)
 from leasehold.sql.syntax.positions import position_of, with_position
 from leasehold.sql.syntax.reading import read_statement
 from leasehold.sql.syntax.statements import (
@@ -36,13 +41,10 @@ from leasehold.sql.syntax.statements import (
     AlterType,
     Change,
     CreateIndex,
-    CreateView,
     DropColumn,
     DropTable,
-    DropView,
     RenameTable,
     Truncate,
-    ViewStatement,
 )
 from leasehold.values.time_zone import UTC
 

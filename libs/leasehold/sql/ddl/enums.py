@@ -11,17 +11,19 @@ from leasehold.sql.ddl.other_objects import read_object_name
 from leasehold.sql.ddl.roles import read_role_named
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.enum_names import ANY_NAME, EnumNames
-from leasehold.sql.syntax.roles.grant_statements import ChangeOwner, ObjectNamed
-from leasehold.sql.syntax.statement import Reading, Span, names_of
-from leasehold.sql.syntax.statements import (
+from leasehold.sql.syntax.object_statements import (
     AddLabel,
-    Change,
     CreateEnum,
     DropAbsent,
     DropEnum,
     ObjectKind,
     RenameEnum,
     RenameLabel,
+)
+from leasehold.sql.syntax.roles.grant_statements import ChangeOwner, ObjectNamed
+from leasehold.sql.syntax.statement import Reading, Span, names_of
+from leasehold.sql.syntax.statements import (
+    Change,
 )
 from leasehold.values.enums import Enumeration, add_label, make_labels, rename_label
 

@@ -10,8 +10,7 @@ from leasehold.catalog.namespaces import qualified
 from leasehold.catalog.schema_names import PUBLIC, SCHEMAS
 from leasehold.sql.ddl.roles import read_role_named
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
-from leasehold.sql.syntax.statement import Reading, Span, names_of, only
-from leasehold.sql.syntax.statements import (
+from leasehold.sql.syntax.object_statements import (
     Comment,
     CreateNamespace,
     DropAbsent,
@@ -20,6 +19,7 @@ from leasehold.sql.syntax.statements import (
     ObjectKind,
     ObjectName,
 )
+from leasehold.sql.syntax.statement import Reading, Span, names_of, only
 
 handles("CommentStmt", "objtype", "object", "comment")
 handles("CreateExtensionStmt", "extname", "if_not_exists", "options")

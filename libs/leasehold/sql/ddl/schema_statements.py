@@ -60,7 +60,11 @@ from leasehold.sql.syntax.marks import Mark, skip_explain
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
 from leasehold.sql.syntax.parsing import parse
 from leasehold.sql.syntax.statement import Reading, Words
-from leasehold.sql.syntax.statements import Change, Explain, Statement
+from leasehold.sql.syntax.statements import (
+    Change,
+    Explain,
+    Statement,
+)
 from leasehold.sql.syntax.words import is_word
 from leasehold.values.time_zone import UTC, zone_of
 

@@ -8,8 +8,13 @@ from leasehold.sql.ddl.drops import CASCADE
 from leasehold.sql.ddl.other_objects import read_object_name
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name, schema_of
+from leasehold.sql.syntax.object_statements import (
+    CreateView,
+    DropAbsent,
+    DropView,
+    ObjectKind,
+)
 from leasehold.sql.syntax.statement import Reading, Span, names_of
-from leasehold.sql.syntax.statements import CreateView, DropAbsent, DropView, ObjectKind
 
 handles(
     "ViewStmt",

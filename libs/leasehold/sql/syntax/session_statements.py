@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from leasehold.sql.syntax.cursor_movement import Movement
-from leasehold.sql.syntax.statements import Explain as ExplainChange
-from leasehold.sql.syntax.statements import Statement as Change
+from leasehold.sql.syntax.statements import (
+    Explain as ExplainChange,
+)
+from leasehold.sql.syntax.statements import (
+    Statement as Change,
+)
 from leasehold.values.dates import AsOf
 
 
