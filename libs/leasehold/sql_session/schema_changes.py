@@ -59,6 +59,7 @@ from leasehold.sql.syntax.statements import (
     RenameSequence,
     RestartSequence,
     SetNotNull,
+    SetSchema,
     Truncate,
 )
 from leasehold.values.time_zone import UTC
@@ -100,7 +101,9 @@ def tag_of(statement: SchemaStatement) -> str:
     if statement.explains:
         return "EXPLAIN"
     change = statement.change
-    known = RoleStatement | DropAbsent | ViewStatement | EnumStatement | NamespaceStatement
+    known = (
+        RoleStatement | DropAbsent | ViewStatement | EnumStatement | NamespaceStatement | SetSchema
+    )
     if isinstance(change, known):
         return change.tag
     if isinstance(change, MakeBuiltIn):

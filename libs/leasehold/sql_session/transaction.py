@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
+from leasehold.adapters.sqlite.as_of import SqlitePast
 from leasehold.adapters.sqlite.query import Limits, Rows
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.statement_run import StatementRun
@@ -19,6 +20,7 @@ from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Job
 from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
+from leasehold.catalog.search_path import RelationNames, list_relation_names
 from leasehold.catalog.sequence_ownership import list_own_sequences, refuse_sequence
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -206,7 +208,7 @@ class ReplayableTransaction:
                 self._reads,
                 pin,
                 zone,
-                lambda: self._pending.schema.access,
+                lambda: self.changed_access,
             )
         )
 
@@ -331,6 +333,22 @@ class ReplayableTransaction:
         there = (t for t in snapshot.tables() if t.table_id not in gone)
         temporary = self._pending.temporary.made.values()
         return [*map(schema.without_drops, there), *schema.made.values(), *temporary]
+
+    def relation_names(self, known: RelationNames | None) -> RelationNames:
+        """Return the names of all relations that it sees now: `known`, if that is so still."""
+        pending = self._pending
+        with self._coherently(self._reads.snapshot) as snapshot:
+            assert isinstance(snapshot, Seen), "on a store of this process"
+            then = snapshot if isinstance(snapshot, SqlitePast) else snapshot.catalog
+            seen = then, pending.schema, pending.temporary
+            if known is not None and known.is_of(seen):
+                return known
+            return list_relation_names(seen, self._tables(snapshot), self.access(snapshot))
+
+    @property
+    def changed_access(self) -> Access | None:
+        """Return who may do what as it will be at its commit, None: as it was before."""
+        return self._pending.schema.access
 
     def _check(self, plan: Prepared, snapshot: Seen) -> None:
         role_id = caller_of(self.context).role_id

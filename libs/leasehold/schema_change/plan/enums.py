@@ -110,12 +110,12 @@ def change_enums(change: EnumStatement, catalog: Catalog, actor: int) -> EnumCha
 
 def _create(change: CreateEnum, catalog: Catalog, actor: int) -> Access:
     access = catalog.access
-    check_create(access, actor)
+    check_create(access, actor, change.schema)
     _check_name(change.name, catalog)
     if len(access.enums) >= ENUMS_MAX:
         raise OutOfRange(f"a database has at most {ENUMS_MAX} enum types")
     type_id = change.type_id or next_enum_id(catalog)
-    made = Enumeration(type_id, change.name, make_labels(change.labels))
+    made = Enumeration(type_id, change.name, make_labels(change.labels), change.schema)
     return access.without_object(type_id).with_enum(made).with_owner(type_id, actor)
 
 
@@ -260,7 +260,9 @@ def _rename(change: RenameEnum, catalog: Catalog, actor: int) -> Access:
         raise FeatureNotSupported(
             f"view {view!r} names type {change.name!r}: drop it first, and make it again"
         )
-    return catalog.access.with_enum(replace(enum, name=change.to))
+    if change.schema != enum.schema:
+        check_create(catalog.access, actor, change.schema)
+    return catalog.access.with_enum(replace(enum, name=change.to, schema=change.schema))
 
 
 def _views_naming(enum: Enumeration, access: Access) -> Iterator[str]:

@@ -68,7 +68,7 @@ def _create(change: CreateView, catalog: Catalog, actor: int) -> Access:
     access = catalog.access
     before = access.views_by_name.get(change.name)
     if before is None:
-        check_create(access, actor)
+        check_create(access, actor, change.schema)
         _check_name(change, catalog)
     elif change.replace:
         check_owner(access, actor, before.table_id, before.name, "view")
@@ -148,7 +148,7 @@ def _bind(change: CreateView, catalog: Catalog) -> View:
         for name, table in binder.views.named_tables.items()
     )
     views = {name: view.table_id for name, view in binder.views.named_views.items()}
-    return View(0, change.name, change.text, columns, tables, views)
+    return View(0, change.name, change.text, columns, tables, views, change.schema)
 
 
 def _names(change: CreateView, names: Sequence[str]) -> list[str]:

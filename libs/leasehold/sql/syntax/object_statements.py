@@ -110,7 +110,7 @@ class MakeBuiltIn:
 @dataclass(frozen=True, slots=True)
 class CreateView:
     """CREATE [OR REPLACE] VIEW name [(columns)] AS `text`, which begins behind `before` characters
-    of the statement's own text."""
+    of the statement's own text. `schema`: in which it lies, "" = public."""
 
     name: str
     columns: tuple[str, ...]
@@ -118,6 +118,7 @@ class CreateView:
     replace: bool = False
     position: int = 1
     before: int = 0
+    schema: str = ""
 
     tag: ClassVar[str] = "CREATE VIEW"
 
@@ -140,12 +141,14 @@ ViewStatement: TypeAlias = CreateView | DropView
 
 @dataclass(frozen=True, slots=True)
 class CreateEnum:
-    """CREATE TYPE … AS ENUM. `type_id`: what it gets; 0 where nobody has looked."""
+    """CREATE TYPE … AS ENUM. `type_id`: what it gets; 0 where nobody has looked. `schema`: in which
+    it lies, "" = public."""
 
     name: str
     labels: tuple[str, ...]
     type_id: int = 0
     position: int = 1
+    schema: str = ""
 
     tag: ClassVar[str] = "CREATE TYPE"
 
@@ -178,11 +181,12 @@ class RenameLabel:
 
 @dataclass(frozen=True, slots=True)
 class RenameEnum:
-    """ALTER TYPE … RENAME TO."""
+    """ALTER TYPE … RENAME TO, and SET SCHEMA. `schema`: in which it lies then, "" = public."""
 
     name: str
     to: str
     position: int = 1
+    schema: str = ""
 
     tag: ClassVar[str] = "ALTER TYPE"
 

@@ -8,7 +8,7 @@ descriptor. `position` counts characters from 1.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from leasehold.catalog.elements import OnChange
 from leasehold.catalog.sequence import Options, Owner
@@ -539,6 +539,21 @@ class AlterSequence:
     position: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class SetSchema:
+    """ALTER TABLE or SEQUENCE name SET SCHEMA `to`, "" = public."""
+
+    kind: Literal["table", "sequence"]
+    name: str
+    to: str
+    if_exists: bool = False
+    position: int = 1
+
+    @property
+    def tag(self) -> str:
+        return f"ALTER {self.kind.upper()}"
+
+
 SequenceStatement: TypeAlias = (
     CreateSequence | DropSequence | RestartSequence | OwnSequence | RenameSequence | AlterSequence
 )
@@ -554,6 +569,7 @@ Change: TypeAlias = (
     | CreateIndex
     | DropIndex
     | RenameIndex
+    | SetSchema
     | SequenceStatement
     | OtherStatement
     | ViewStatement
