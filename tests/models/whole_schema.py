@@ -12,7 +12,9 @@ from leasehold.replication.log.admission import Verdict
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, Plan
 from leasehold.sql.ddl.schema_statements import parse_ddl
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 from tests.models.log_records import Records
 from tests.models.whole_world import TABLE, run_id
 

@@ -15,7 +15,10 @@ from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, Plan
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.sql.ddl.schema_statements import parse_ddl
-from leasehold.sql.syntax.statements import Explain, Statement
+from leasehold.sql.syntax.statements import (
+    Explain,
+    Statement,
+)
 from tests.support.schema_change.looked_through import looked_through
 from tests.support.schema_change.next_descriptor import next_descriptor
 

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from leasehold.sql.syntax.statements import AlterTable, AlterType
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    AlterType,
+)
 from leasehold.values.types import parse_type
 from tests.schema_change.changes import TABLE, Change, Domain, changed
 

@@ -14,7 +14,10 @@ from leasehold.catalog.states import State
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import GONE, NEVER, ElementPath, Stage
-from leasehold.sql.syntax.statements import AlterTable, AlterType
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    AlterType,
+)
 from leasehold.values.types import Type
 from tests.models.explorer import explore
 from tests.models.summary import AddLine, ModelLine

@@ -29,7 +29,9 @@ from leasehold.replication.feed_state import Feed
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.schema_registry import OFF, WARN, SchemaRegistrySettings
 from leasehold.sql.ddl.schema_statements import parse_statements
-from leasehold.sql.syntax.statements import AlterTable
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+)
 
 LOG: Final = logging.getLogger("leasehold.feeds")
 WORDS_CHARACTERS_MAX: Final = 4_000

@@ -11,7 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from leasehold.catalog.namespaces import NAMESPACES_FROM, Namespace
+from leasehold.catalog.namespaces import (
+    NAMESPACES_FROM,
+    SEPARATOR,
+    Namespace,
+    is_namespace_id,
+)
 from leasehold.catalog.newer_release import as_written
 from leasehold.catalog.privileges import (
     ALL,
@@ -81,6 +86,8 @@ def kind_of(object_id: int, element_id: int = 0) -> ObjectKind:
         return "column"
     if object_id == DATABASE:
         return "database"
+    if is_namespace_id(object_id):
+        return "schema"
     return "sequence" if is_sequence_id(object_id) else "table"
 
 
@@ -167,9 +174,25 @@ class Access:
         found = privileges_of(self.roles, acl, role_id, kind)
         if kind == "column":
             return found | self.privileges(role_id, "table", object_id) & ALL["column"]
-        if kind != "database":
+        if kind == "schema":
+            if self.given_by_groups(role_id):
+                found |= Privilege.USAGE
+        elif kind != "database":
             found |= self.given_by_groups(role_id) & ALL[kind]
         return found
+
+    def may_use_schema(self, role_id: int, namespace_id: int) -> bool:
+        """Return whether the role may name what lies in a schema."""
+        held = self.privileges(role_id, "schema", namespace_id)
+        return bool(held & Privilege.USAGE)
+
+    def check_may_use(self, role_id: int, relation: str) -> None:
+        """Check that the role may name a relation, whose name begins with that of its schema if it
+        lies in another one than public. Raises InsufficientPrivilege (42501)."""
+        schema, dot, _ = relation.partition(SEPARATOR)
+        namespace = self.namespaces_by_name.get(schema) if dot else None
+        if namespace is not None and not self.may_use_schema(role_id, namespace.namespace_id):
+            raise InsufficientPrivilege(f"permission denied for schema {schema}")
 
     def given_by_groups(self, role_id: int) -> Privilege:
         """Return what the role may do with every table and sequence by predefined roles."""

@@ -22,7 +22,7 @@ _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_$]*")
 _ALONE: Final = re.compile(
     r"""-?[0-9.]+ | case\ .*\ end
     | (?:'(?:[^']|'')*' | [\w$]+ | "[^"]+" | \w+\([^()]*\))
-      (?:::(?:[\w ]+|"[^"]+")(?:\([0-9, ]+\))?)?""",
+      (?:::(?:[\w ]+|"[^"]+")(?:\.(?:\w+|"[^"]+"))?(?:\([0-9, ]+\))?)?""",
     re.VERBOSE | re.DOTALL,
 )
 """A constant, a column, a call, any of them with a cast; CASE."""
@@ -84,7 +84,7 @@ def type_name(kind: WireType) -> str:
     """Return typname of a type, _int4 of an array."""
     element = element_of(kind)
     name = (element or kind).name
-    called = PG_NAMES.get(name, name) if kind.enum is None else kind.enum.name
+    called = PG_NAMES.get(name, name) if kind.enum is None else kind.enum.bare_name
     return f"{'_' if element else ''}{called}"
 
 
@@ -247,7 +247,11 @@ def primary_key_text(table: Descriptor) -> str:
     return f"PRIMARY KEY ({', '.join(_names(table, table.primary_key))})"
 
 
-def foreign_key_text(table: Descriptor, key: ForeignKey, parent: Descriptor) -> str:
+def foreign_key_text(
+    table: Descriptor, key: ForeignKey, parent: Descriptor, named: str = ""
+) -> str:
+    """Return what stands behind a foreign key's name. `named`: how the parent is, "" = behind its
+    schema unless that is public."""
     columns = ", ".join(_names(table, key.columns))
     referred = ", ".join(_names(parent, key.parent_columns))
     said = " MATCH FULL" if key.full else ""
@@ -258,7 +262,9 @@ def foreign_key_text(table: Descriptor, key: ForeignKey, parent: Descriptor) -> 
     )
     if key.delete_sets:
         said += f" ({', '.join(_names(table, key.delete_sets))})"
-    return f"FOREIGN KEY ({columns}) REFERENCES {quoted_relation(parent)}({referred}){said}"
+    return (
+        f"FOREIGN KEY ({columns}) REFERENCES {named or quoted_relation(parent)}({referred}){said}"
+    )
 
 
 def _names(table: Descriptor, element_ids: Iterable[int]) -> list[str]:

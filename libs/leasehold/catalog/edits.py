@@ -116,6 +116,7 @@ def make_body(element: Element | Descriptor) -> Body:
         "twin": element.mirror,
         "key_name": element.key_name,
         **({} if element.sequence is None else {"sequence": sequence_to_wire(element.sequence)}),
+        **({"schema": element.schema} if element.schema else {}),
     }
 
 
@@ -150,6 +151,7 @@ def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
         lock_moves=tuple(LockMove(*move) for move in after["lock_moves"]),
         mirror=after["twin"],
         key_name=after["key_name"],
+        schema=after.get("schema", ""),
         sequence=sequence_from_wire(after.get("sequence")),
     )
 

@@ -21,7 +21,7 @@ from leasehold.catalog.elements import Column
 from leasehold.catalog.names import running_jobs
 from leasehold.catalog.states import State
 from leasehold.model.ids import ENUMS_FROM
-from leasehold.values.enums import KEPT, Enumeration, quoted_name
+from leasehold.values.enums import KEPT, Enumeration
 
 _KEPT: Final = re.compile(f'"{KEPT}([0-9]+)"')
 
@@ -39,8 +39,9 @@ def as_called(table: Descriptor, enums: Mapping[int, Enumeration]) -> Descriptor
     for column in table.columns:
         enum, derived = column.type.enum, column.derived
         known = None if enum is None else enums.get(enum.type_id)
-        if enum is not None and known is not None and known.name != enum.name:
-            kind = replace(column.type, enum=replace(enum, name=known.name))
+        if enum is not None and known is not None and known.quoted != enum.quoted:
+            called = replace(enum, name=known.name, schema=known.schema)
+            kind = replace(column.type, enum=called)
             column = replace(column, type=kind)
         if derived is not None:
             column = replace(column, derived=derived._replace(expression=shown(derived.expression)))
@@ -64,7 +65,7 @@ def enums_of(table: Descriptor) -> dict[int, Enumeration]:
 
 def _name_of(found: re.Match[str], enums: Mapping[int, Enumeration]) -> str:
     known = enums.get(int(found[1]))
-    return found[0] if known is None else quoted_name(known.name)
+    return found[0] if known is None else known.quoted
 
 
 class EnumColumn(NamedTuple):

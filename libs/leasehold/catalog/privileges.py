@@ -1,4 +1,5 @@
-"""Access control lists: what a role may do with a table, a column, a sequence, the database.
+"""Access control lists: what a role may do with a table, a column, a sequence, a schema, the
+database.
 
 The rules are PostgreSQL's (`utils/adt/acl.c`, `catalog/aclchk.c`), so that GRANT, REVOKE, their
 errors and what psql shows are the same: each item says who gave what to whom; the owner can give
@@ -19,7 +20,7 @@ from leasehold.model.errors import (
     InvalidGrant,
 )
 
-ObjectKind: TypeAlias = Literal["table", "column", "sequence", "database"]
+ObjectKind: TypeAlias = Literal["table", "column", "sequence", "database", "schema"]
 
 
 class Privilege(IntFlag):
@@ -47,6 +48,7 @@ ALL: Final[dict[ObjectKind, Privilege]] = {
     "column": _P.INSERT | _P.SELECT | _P.UPDATE | _P.REFERENCES,
     "sequence": _P.SELECT | _P.UPDATE | _P.USAGE,
     "database": _P.CREATE | _P.TEMPORARY | _P.CONNECT,
+    "schema": _P.USAGE | _P.CREATE,
 }
 """What ALL PRIVILEGES means for each kind of object."""
 

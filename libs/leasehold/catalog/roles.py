@@ -38,7 +38,8 @@ RESERVED_PREFIXES: Final = ("pg_", "leasehold_")
 class Role(NamedTuple):
     """A user or a group. `verifier` is the SCRAM verifier of the password, "" = none.
     `connections_max`: of each node, UNLIMITED = no limit. `valid_until_us`: when the password ends,
-    0 = never. `keys_revoked`: how often the key that its change requests are signed with was."""
+    0 = never. `keys_revoked`: how often the key that its change requests are signed with was.
+    `search_path`: what its sessions begin with, "" = the default."""
 
     role_id: int
     name: str
@@ -51,6 +52,7 @@ class Role(NamedTuple):
     verifier: str = ""
     valid_until_us: int = 0
     keys_revoked: int = 0
+    search_path: str = ""
 
     @property
     def key_number(self) -> str:

@@ -35,7 +35,8 @@ class ViewTable(NamedTuple):
 
 class View(NamedTuple):
     """A view. `text` is its query as it was said; `columns` as it shows them, with their places for
-    ids. `views`: the ids of other views that the text names, by the names that they had."""
+    ids. `views`: the ids of other views that the text names, by the names that they had. `schema`:
+    in which it lies, "" = public; its name begins with that."""
 
     table_id: int
     name: str
@@ -43,9 +44,11 @@ class View(NamedTuple):
     columns: tuple[Column, ...]
     tables: tuple[ViewTable, ...]
     views: Mapping[str, int]
+    schema: str = ""
 
     def to_wire(self) -> dict[str, Any]:
-        return {
+        schema = {"schema": self.schema} if self.schema else {}
+        return schema | {
             "name": self.name,
             "text": self.text,
             "columns": [COLUMN_FORM.to_wire(column) for column in self.columns],
@@ -64,7 +67,8 @@ class View(NamedTuple):
             ViewTable(called, tuple(names), table_id, dict(known), frozenset(used))
             for called, names, table_id, known, used in body["tables"]
         )
-        return cls(view_id, body["name"], body["text"], columns, tables, dict(body["views"]))
+        views, schema = dict(body["views"]), body.get("schema", "")
+        return cls(view_id, body["name"], body["text"], columns, tables, views, schema)
 
     def rests_on(self, table_id: int, element_id: int = 0) -> bool:
         """Return whether its query needs a table, or a column of it."""
@@ -106,7 +110,7 @@ class View(NamedTuple):
     @property
     def relation(self) -> Descriptor:
         """Return it in the form of a table, for who tells of relations."""
-        return Descriptor(self.table_id, self.name, 1, self.columns, ())
+        return Descriptor(self.table_id, self.name, 1, self.columns, (), schema=self.schema)
 
 
 def is_view_id(table_id: int) -> bool:

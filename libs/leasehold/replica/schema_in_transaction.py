@@ -34,17 +34,19 @@ from leasehold.sql.ddl.schema_statements import (
     parse_statements,
 )
 from leasehold.sql.functions.system.session import caller_of
+from leasehold.sql.syntax.object_statements import (
+    Comment,
+    EnumStatement,
+    ViewStatement,
+)
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
-    Comment,
     DropTable,
-    EnumStatement,
     Explain,
     RestartIdentity,
     RestartSequence,
-    ViewStatement,
 )
 from leasehold.values.time_zone import UTC, zone_at
 

@@ -23,19 +23,21 @@ from leasehold.replica.sequences.session_values import LocalSequence
 from leasehold.schema_change.plan.answers import Told, read_all_told
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
+from leasehold.sql.syntax.object_statements import (
+    Comment,
+    ObjectKind,
+)
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AddForeignKey,
     AlterTable,
     Change,
-    Comment,
     CreateIndex,
     CreateTable,
     DropIndex,
     DropTable,
     Explain,
     ForeignKeyDefinition,
-    ObjectKind,
     RenameIndex,
     SequenceStatement,
     Truncate,

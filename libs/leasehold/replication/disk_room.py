@@ -23,9 +23,12 @@ from leasehold.model.records.requests import ChangeRequest, OperationKind
 from leasehold.model.time_units import NS_PER_S
 from leasehold.replication.effects import DiskSeen, Effect, Send, Topic
 from leasehold.sql.ddl.schema_statements import Said
+from leasehold.sql.syntax.object_statements import (
+    DropAbsent,
+    DropView,
+)
 from leasehold.sql.syntax.statements import (
     AlterTable,
-    DropAbsent,
     DropColumn,
     DropConstraint,
     DropExpression,
@@ -35,7 +38,6 @@ from leasehold.sql.syntax.statements import (
     DropNotNull,
     DropSequence,
     DropTable,
-    DropView,
     Explain,
     Statement,
     Truncate,

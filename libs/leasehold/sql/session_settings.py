@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from leasehold.catalog.search_path import DEFAULT_PATH, read_search_path
 from leasehold.model.errors import (
     CannotChange,
     FeatureNotSupported,
@@ -153,12 +154,7 @@ def _zone(name: str, text: str) -> str:
 
 
 def _search_path(name: str, text: str) -> str:
-    parts = [part.strip().strip('"').lower() for part in text.split(",")]
-    if not set(parts) <= {"public", "$user", "pg_catalog", ""}:
-        raise FeatureNotSupported(
-            f"search_path {text!r:.60} is not supported: a table of another schema than public is"
-            " named behind it"
-        )
+    read_search_path(text)
     return text
 
 
@@ -220,7 +216,7 @@ _TABLE: Final = (
     Setting("transaction_isolation", "read committed", _ISOLATION),
     Setting("transaction_read_only", "off", _switch),
     Setting("transaction_deferrable", "off", _switch),
-    Setting("search_path", '"$user", public', _search_path),
+    Setting("search_path", DEFAULT_PATH, _search_path),
     Setting("statement_timeout", "0", _duration),
     Setting("lock_timeout", "0", _duration),  # of advisory locks
     Setting("idle_in_transaction_session_timeout", "5min", _duration),

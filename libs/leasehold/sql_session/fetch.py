@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from leasehold.adapters.sqlite.query import Rows
@@ -47,7 +48,8 @@ class CursorStatements:
         assert isinstance(said, DeclareCursor)
         refuse_both(said)
         text = statement.text[said.begin :]
-        of_query = SessionStatement(text, statement.offset + said.begin, RowStatement(said.verb))
+        offset, meaning = statement.offset + said.begin, RowStatement(said.verb)
+        of_query = replace(statement, text=text, offset=offset, meaning=meaning)
         query = self._runner.run(
             of_query, lambda: self._prepare_query(of_query, types), Asked(text, types, ())
         )

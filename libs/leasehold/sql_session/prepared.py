@@ -15,6 +15,7 @@ from leasehold.sql.planning.plan import Prepared as Plan
 from leasehold.sql.syntax.session_statements import SessionStatement
 from leasehold.sql.system_catalog.oids import table_oid
 from leasehold.values.oids import WireType
+from leasehold.values.types import KNOWN, element_of
 
 
 class Answer(NamedTuple):
@@ -109,3 +110,9 @@ def check_same(prepared: PreparedStatement, plan: Plan) -> None:
         (c.name, c.type) for c in prepared.columns or ()
     ] != [(c.name, c.type) for c in columns_of(plan) or ()]:
         raise CachedResultChanged("cached plan must not change result type")
+
+
+def plan_types(types: Sequence[WireType | None]) -> Types:
+    """Return types as the query plan knows them; what it does not know the statement has to
+    tell."""
+    return tuple(t if t and (element_of(t) or t).name in KNOWN else None for t in types)

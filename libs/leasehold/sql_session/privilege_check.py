@@ -33,6 +33,8 @@ class PrivilegeCheck:
             if table_id >= TEMPORARY_FROM:  # the session's own
                 continue
             who = access.owner_of(of_view) if of_view else role_id
+            if not of_view:
+                access.check_may_use(role_id, name)
             check_privilege(access, who, "table", table_id, columns, privilege, name)
         if len(self._allowed) >= PLANS_KEPT_MAX:
             self._allowed.clear()

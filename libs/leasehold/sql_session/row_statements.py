@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -14,9 +15,15 @@ from leasehold.replica.replay_log import Asked, Step
 from leasehold.sql.syntax.session_statements import CopyIn, CopyOut, RowStatement, SessionStatement
 from leasehold.sql_session.copy import CopyPortal, copied, copied_out, format_of
 from leasehold.sql_session.portals import CommandPortal, CopyOutPortal, QueryPortal
-from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same, columns_of
+from leasehold.sql_session.prepared import (
+    Answer,
+    PreparedStatement,
+    check_same,
+    columns_of,
+    plan_types,
+)
 from leasehold.sql_session.statement_runner import StatementRunner
-from leasehold.sql_session.transaction import ReplayableTransaction, plan_types
+from leasehold.sql_session.transaction import ReplayableTransaction
 from leasehold.values.types import Type
 
 PREPARED_KEPT_MAX: Final = 200
@@ -108,7 +115,7 @@ class RowStatements:
         else:
             begin, end = said.span
             text, offset = statement.text[begin:end], statement.offset + begin
-        asked = SessionStatement(text, offset, RowStatement("select"))
+        asked = replace(statement, text=text, offset=offset, meaning=RowStatement("select"))
         query = runner.run(asked, lambda: self.prepare(asked, ()), Asked(text, (), ()))
         if query.plan is not None and query.plan.runs_whole:
             raise FeatureNotSupported("COPY of a query that writes is not supported: run it alone")

@@ -28,6 +28,14 @@ from leasehold.replica.serving_node import SqlNode
 from leasehold.rows.duplicated_keys import read_detail
 from leasehold.schema_change.plan.answers import read_all_told, read_jobs
 from leasehold.sql.functions.system.session import Caller
+from leasehold.sql.syntax.object_statements import (
+    Comment,
+    DropAbsent,
+    EnumStatement,
+    MakeBuiltIn,
+    NamespaceStatement,
+    ViewStatement,
+)
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.syntax.statements import (
@@ -39,25 +47,20 @@ from leasehold.sql.syntax.statements import (
     AlterIdentity,
     AlterSequence,
     AlterTable,
-    Comment,
     CreateIndex,
     CreateSequence,
     CreateTable,
-    DropAbsent,
     DropIndex,
     DropSequence,
     DropTable,
-    EnumStatement,
     Explain,
-    MakeBuiltIn,
-    NamespaceStatement,
     OwnSequence,
     RenameIndex,
     RenameSequence,
     RestartSequence,
     SetNotNull,
+    SetSchema,
     Truncate,
-    ViewStatement,
 )
 from leasehold.values.time_zone import UTC
 
@@ -98,7 +101,9 @@ def tag_of(statement: SchemaStatement) -> str:
     if statement.explains:
         return "EXPLAIN"
     change = statement.change
-    known = RoleStatement | DropAbsent | ViewStatement | EnumStatement | NamespaceStatement
+    known = (
+        RoleStatement | DropAbsent | ViewStatement | EnumStatement | NamespaceStatement | SetSchema
+    )
     if isinstance(change, known):
         return change.tag
     if isinstance(change, MakeBuiltIn):

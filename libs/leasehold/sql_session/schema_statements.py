@@ -15,7 +15,10 @@ from leasehold.schema_change.plan.answers import Told
 from leasehold.sql.ddl.schema_statements import Said
 from leasehold.sql.session_settings import REFUSE
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
-from leasehold.sql.syntax.statements import Explain, Truncate
+from leasehold.sql.syntax.statements import (
+    Explain,
+    Truncate,
+)
 from leasehold.sql_session.portals import CommandPortal
 from leasehold.sql_session.prepared import Answer, PreparedStatement
 from leasehold.sql_session.schema_changes import (

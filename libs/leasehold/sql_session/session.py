@@ -30,7 +30,7 @@ from leasehold.pgwire.session import (
 )
 from leasehold.pgwire.wire_errors import InFailedTransaction, UnknownPortal
 from leasehold.replica.notifications import Told
-from leasehold.replica.replay_log import Asked
+from leasehold.replica.replay_log import Asked, Types
 from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sessions import Activity
 from leasehold.sql.ddl.passwords import has_passwords, with_verifiers
@@ -64,10 +64,11 @@ from leasehold.sql.syntax.session_statements import (
 from leasehold.sql_session.block_commands import BlockCommands, modes_of
 from leasehold.sql_session.fetch import CursorStatements
 from leasehold.sql_session.portals import CommandPortal
-from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same
+from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same, plan_types
 from leasehold.sql_session.row_statements import RowStatements
 from leasehold.sql_session.running import NON_BLOCKING_CHARACTERS_MAX
 from leasehold.sql_session.schema_statements import SchemaStatements
+from leasehold.sql_session.search_path import SearchPath
 from leasehold.sql_session.session_role import AUTHORIZATION
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import AS_OF, MODES, MS
@@ -75,7 +76,6 @@ from leasehold.sql_session.shown_errors import show_names
 from leasehold.sql_session.statement_batch import SeveralStatements, is_several
 from leasehold.sql_session.statement_runner import StatementRunner
 from leasehold.sql_session.table_as import TablesAs
-from leasehold.sql_session.transaction import plan_types
 from leasehold.sql_session.transaction_runner import TransactionRunner
 from leasehold.transaction.block import BlockStatus, TransactionActive
 from leasehold.values.oids import WireType
@@ -123,6 +123,7 @@ class SqlSession:
         self._changes = SchemaStatements(self._runner)
         self._tables_as = TablesAs(self._runner, self._rows)
         self._block = BlockCommands(state, self._transactions)
+        self._path = SearchPath(state, self._transactions)
         self._commands: dict[type, Callable[[Any], Answer]] = {
             **self._block.commands,
             Set: self._set,
@@ -202,15 +203,31 @@ class SqlSession:
         found = read_text(text)
         self._state.has_several = len(found) > 1
         self._changes.several = SeveralStatements(text, found) if is_several(found) else None
+        if self._changes.several is not None and self._changes.several.changes:
+            text, found = self._look_up_several(text, found)
         return found
+
+    def _look_up_several(
+        self, text: str, found: tuple[SessionStatement, ...]
+    ) -> tuple[str, tuple[SessionStatement, ...]]:
+        """Return a text of several schema changes, which may be one request, with the schemas of
+        what they name."""
+        if self._state.block.status is _FAILED or self._path.is_public_alone:
+            return text, found
+        text, found = self._path.look_up_text(text, found)
+        self._changes.several = SeveralStatements(text, found)
+        return text, found
 
     def prepare(
         self, statement: SessionStatement, types: Sequence[WireType | None]
     ) -> PreparedStatement:
         if self._state.block.status is BlockStatus.FAILED and not statement.leaves_failed_block:
             raise InFailedTransaction
+        return self._prepare(statement, plan_types(types))
+
+    def _prepare(self, statement: SessionStatement, known: Types) -> PreparedStatement:
+        statement = self._look_up(statement)
         meaning = statement.meaning
-        known = plan_types(types)
         if isinstance(meaning, RowStatement) and meaning.cursor is not None:
             return self._fetching.prepare_explain(statement, known)
         if isinstance(meaning, RowStatement):
@@ -241,6 +258,7 @@ class SqlSession:
     def bind(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
         if self._state.block.status is _FAILED and not prepared.leaves_failed_block:
             raise InFailedTransaction
+        prepared = self._look_up_again(prepared)
         plan = prepared.plan
         if plan is not None and (
             any(map(self._state.node.has_newer, plan.tables.values()))
@@ -249,6 +267,26 @@ class SqlSession:
             self.recheck(prepared)
         portal: Portal = prepared.open(prepared, values)
         return portal
+
+    def _look_up(self, statement: SessionStatement) -> SessionStatement:
+        if not self._path.is_asked(statement):
+            return statement
+        return self._runner.run(statement, lambda: self._path.look_up(statement))
+
+    def _look_up_again(self, prepared: PreparedStatement) -> PreparedStatement:
+        """Return a statement as its names are found now. Raises CachedResultChanged."""
+        statement, several = prepared.statement, self._changes.several
+        said = statement.said or statement
+        if said is statement and not self._path.is_asked(statement):
+            return prepared
+        if said is not statement and several is not None and several.changes:
+            return prepared  # looked up with those beside it
+        if self._look_up(said).text == statement.text:
+            return prepared
+        fresh = self._prepare(said, prepared.types)
+        if fresh.plan is not None:
+            check_same(prepared, fresh.plan)
+        return fresh
 
     def _has_other_names(self, plan: Plan) -> bool:
         find = self._state.node.access.find_named
@@ -367,6 +405,7 @@ class SqlSession:
         self, prepared: PreparedStatement, values: Sequence[Any]
     ) -> list[tuple[Any, ...]] | None:
         """Return all rows of a query, as `ShortStatements.rows`, for programs without portals."""
+        prepared = self._look_up_again(prepared)
         return self._runner.short.rows(prepared, values)
 
     # ------------------------------------------------------------ commands

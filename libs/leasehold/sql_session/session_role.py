@@ -65,6 +65,13 @@ class SessionRole:
         return self._name_of(self.role_id)
 
     @property
+    def search_path(self) -> str:
+        """The search path that sessions of the role which it came as begin with, "" = the
+        default."""
+        found = self._roles.by_id.get(self.login_id)
+        return "" if found is None else found.search_path
+
+    @property
     def session_name(self) -> str:
         return self._name_of(self.session_id)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from leasehold.catalog.search_path import SETTING
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.session import Column, Notice, Report, SettingChanged
 from leasehold.sql.functions.system.session import Caller
@@ -53,6 +54,8 @@ class SettingCommands:
         for name in (SPOKEN_LEVEL, OWN_LEVEL):
             if name in {each.lower() for each in given}:
                 self.values.follow_at_first(*_other(name, self.values[name]))
+        if role.search_path and SETTING not in {each.lower() for each in given}:
+            self.values.follow_at_first(SETTING, role.search_path)
         self.reports: list[Report] = []
         self._database, self._process = database, process
         self._node = node

@@ -20,7 +20,7 @@ from leasehold.model.errors import InsufficientPrivilege, NotCoherent, Refused
 from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.replay_log import Asked, Types
 from leasehold.sql.planning.plan import Prepared, Write
-from leasehold.sql.session.text import shifted
+from leasehold.sql.session.text import as_said
 from leasehold.sql_session.prepared import PreparedStatement
 from leasehold.sql_session.running import BOUNDED_ROWS_MAX
 from leasehold.sql_session.session_state import SessionState
@@ -117,7 +117,7 @@ class ShortStatements:
                     prepared.keep_allowed(catalog, role_id)
                 return (plan, brief_rows(snapshot, plan, values, rows_max)) if is_short else None
         except Refused as error:
-            raise shifted(error, prepared.statement.offset) from error
+            raise as_said(error, prepared.statement) from error
 
     def _planned(
         self, prepared: PreparedStatement, snapshot: SqliteSnapshot, catalog: ReadCatalog

@@ -19,6 +19,16 @@ from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.plan.joined_alterations import is_all_or_nothing, join_alterations
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said
+from leasehold.sql.syntax.object_statements import (
+    AddLabel,
+    Comment,
+    CreateEnum,
+    CreateView,
+    DropEnum,
+    DropView,
+    RenameEnum,
+    RenameLabel,
+)
 from leasehold.sql.syntax.session_statements import (
     CopyIn,
     CopyOut,
@@ -30,24 +40,16 @@ from leasehold.sql.syntax.session_statements import (
     SessionStatement,
 )
 from leasehold.sql.syntax.statements import (
-    AddLabel,
     AlterTable,
     Change,
-    Comment,
-    CreateEnum,
     CreateIndex,
     CreateSequence,
     CreateTable,
-    CreateView,
-    DropEnum,
     DropIndex,
     DropSequence,
     DropTable,
-    DropView,
     Explain,
-    RenameEnum,
     RenameIndex,
-    RenameLabel,
     RenameSequence,
     RenameTable,
     SequenceStatement,

@@ -16,7 +16,7 @@ from leasehold.model.errors import (
 from leasehold.pgwire.wire_errors import Canceled
 from leasehold.replica.replay_log import Asked, Types
 from leasehold.sql.planning.plan import Prepared as Plan
-from leasehold.sql.session.text import shifted
+from leasehold.sql.session.text import as_said
 from leasehold.sql.syntax.session_statements import SessionStatement
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import MS
@@ -83,7 +83,7 @@ class StatementRunner:
                 self._audit(error)
             if not isinstance(error, Refused):
                 raise
-            raise shifted(error, statement.offset) from error
+            raise as_said(error, statement) from error
         finally:
             self.running.end()
 

@@ -4,6 +4,7 @@ transaction."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from leasehold.catalog.definitions import quoted
@@ -41,7 +42,9 @@ class TablesAs:
         assert isinstance(said, CreateTableAs)
         runner = self._runner
         asked = Asked(statement.text, (), ())
-        query = SessionStatement(said.query, statement.offset + said.begin, RowStatement("select"))
+        offset = statement.offset + said.begin
+        select = RowStatement("select")
+        query = replace(statement, text=said.query, offset=offset, meaning=select)
         plan = runner.run(query, lambda: self._plan(query, temporary=said.temporary), asked)
         return runner.run(statement, lambda: self._make_table(said, plan), asked)
 

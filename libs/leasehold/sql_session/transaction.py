@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
+from leasehold.adapters.sqlite.as_of import SqlitePast
 from leasehold.adapters.sqlite.query import Limits, Rows
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.statement_run import StatementRun
@@ -19,6 +20,7 @@ from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Job
 from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
+from leasehold.catalog.search_path import RelationNames, list_relation_names
 from leasehold.catalog.sequence_ownership import list_own_sequences, refuse_sequence
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -65,9 +67,7 @@ from leasehold.sql_session.row_claims import RowClaims
 from leasehold.sql_session.statement_log import StatementLog
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned_version import check_pinned
-from leasehold.values.oids import WireType
 from leasehold.values.time_zone import zone_at
-from leasehold.values.types import KNOWN, element_of
 
 T = TypeVar("T")
 _NONE: Final[frozenset[int]] = frozenset()
@@ -208,7 +208,7 @@ class ReplayableTransaction:
                 self._reads,
                 pin,
                 zone,
-                lambda: self._pending.schema.access,
+                lambda: self.changed_access,
             )
         )
 
@@ -333,6 +333,22 @@ class ReplayableTransaction:
         there = (t for t in snapshot.tables() if t.table_id not in gone)
         temporary = self._pending.temporary.made.values()
         return [*map(schema.without_drops, there), *schema.made.values(), *temporary]
+
+    def relation_names(self, known: RelationNames | None) -> RelationNames:
+        """Return the names of all relations that it sees now: `known`, if that is so still."""
+        pending = self._pending
+        with self._coherently(self._reads.snapshot) as snapshot:
+            assert isinstance(snapshot, Seen), "on a store of this process"
+            then = snapshot if isinstance(snapshot, SqlitePast) else snapshot.catalog
+            seen = then, pending.schema, pending.temporary
+            if known is not None and known.is_of(seen):
+                return known
+            return list_relation_names(seen, self._tables(snapshot), self.access(snapshot))
+
+    @property
+    def changed_access(self) -> Access | None:
+        """Return who may do what as it will be at its commit, None: as it was before."""
+        return self._pending.schema.access
 
     def _check(self, plan: Prepared, snapshot: Seen) -> None:
         role_id = caller_of(self.context).role_id
@@ -793,9 +809,3 @@ def _by_table(plan: Prepared, written: Written) -> dict[int, Sequence[RowWrite]]
             before = found.get(table_id)
             found[table_id] = part.writes if before is None else [*before, *part.writes]
     return found
-
-
-def plan_types(types: Sequence[WireType | None]) -> Types:
-    """Return types as the query plan knows them; what it does not know the statement has to
-    tell."""
-    return tuple(t if t and (element_of(t) or t).name in KNOWN else None for t in types)

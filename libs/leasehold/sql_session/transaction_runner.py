@@ -6,6 +6,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from leasehold.adapters.sqlite.write import Found
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import PROVISIONAL_FROM, TEMPORARY_FROM
 from leasehold.model.errors import LeaseholdError, UnknownTable
 from leasehold.model.records.requests import Outcome
@@ -118,6 +119,13 @@ class TransactionRunner:
         transaction = self.transaction()
         self.make_lasting(transaction)
         return transaction
+
+    @property
+    def access(self) -> Access:
+        """Return who may do what, and which schemas there are, as its next statement sees it."""
+        current = self._current
+        changed = current.changed_access if isinstance(current, ReplayableTransaction) else None
+        return changed or self._state.node.access
 
     @property
     def temporary(self) -> TemporarySchema:

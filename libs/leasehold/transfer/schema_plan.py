@@ -18,7 +18,9 @@ from leasehold.model.errors import Refused
 from leasehold.schema_change.plan.enums import enum_names
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 from leasehold.transfer.column_types import find_other
 from leasehold.transfer.quoting import quote_name, quote_names, quote_text
 from leasehold.transfer.source_tables import (

@@ -48,11 +48,12 @@ class Label(NamedTuple):
 class Enumeration:
     """An enum type as it was at some moment: `labels` in the order of their places. `type_id` is
     the same for ever; 0: a type that a text names, and nobody has looked up yet, which takes any
-    label."""
+    label. `schema`: in which it lies, "" = public; its name begins with that."""
 
     type_id: int
     name: str
     labels: tuple[Label, ...] = ()
+    schema: str = ""
     _places: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
     _texts: dict[int, str] = field(init=False, repr=False, compare=False, hash=False)
     _hash: int = field(init=False, repr=False, compare=False, hash=False)
@@ -70,6 +71,17 @@ class Enumeration:
         """The places of all labels, in their order."""
         return tuple([label.place for label in self.labels])
 
+    @property
+    def bare_name(self) -> str:
+        """Return its name without its schema."""
+        return self.name.removeprefix(f"{self.schema}.") if self.schema else self.name
+
+    @property
+    def quoted(self) -> str:
+        """Return how a text names it."""
+        before = f"{quoted_name(self.schema)}." if self.schema else ""
+        return before + quoted_name(self.bare_name)
+
     def has_label(self, text: str) -> bool:
         return text in self._places
 
@@ -79,9 +91,7 @@ class Enumeration:
         if place is None:
             if not self.type_id:
                 return 0
-            raise InvalidText(
-                f'invalid input value for enum {quoted_name(self.name)}: "{text:.80}"'
-            )
+            raise InvalidText(f'invalid input value for enum {self.quoted}: "{text:.80}"')
         return place
 
     def text_of(self, place: Any) -> str:
@@ -99,7 +109,7 @@ class Enumeration:
         (22P02) for a label that this version has not."""
         if type(value) is not int or value not in self._texts:
             raise InvalidText(
-                f"a new label of enum {quoted_name(self.name)} can't be written yet: the type"
+                f"a new label of enum {self.quoted} can't be written yet: the type"
                 " change of this column has not ended"
             )
         return value
@@ -115,13 +125,14 @@ class Enumeration:
 
     def to_wire(self) -> dict[str, Any]:
         labels = [[label.text, label.place] for label in self.labels]
-        return {"type_id": self.type_id, "name": self.name, "labels": labels}
+        schema = {"schema": self.schema} if self.schema else {}
+        return {"type_id": self.type_id, "name": self.name, "labels": labels, **schema}
 
     @classmethod
     def from_wire(cls, body: Mapping[str, Any]) -> Enumeration:
         """Raises KeyError and the like for what is no body of one."""
         labels = tuple(Label(str(text), int(place)) for text, place in body["labels"])
-        return cls(body["type_id"], body["name"], labels)
+        return cls(body["type_id"], body["name"], labels, body.get("schema", ""))
 
 
 def unresolved(name: str) -> Enumeration:
@@ -164,7 +175,7 @@ def add_label(
     """Return a type with one more label: behind or before the one it is to stand `beside`, "" = at
     the end. Raises DuplicateType (42710), InvalidArgument (22023) for a neighbour that there is
     not, OutOfRange where there are too many, or no number is left between its neighbours."""
-    name, labels = enumeration.name, enumeration.labels
+    labels = enumeration.labels
     check_label(text)
     if enumeration.has_label(text):
         raise DuplicateType(f'enum label "{text}" already exists')
@@ -181,7 +192,7 @@ def add_label(
     if place is None:
         raise OutOfRange(
             f"no number is left between labels {labels[position - 1].text!r} and"
-            f" {labels[position].text!r} of enum {quoted_name(name)}: put it elsewhere, or make"
+            f" {labels[position].text!r} of enum {enumeration.quoted}: put it elsewhere, or make"
             " another type and change the columns to it"
         )
     made = (*labels[:position], Label(text, place), *labels[position:])
@@ -224,7 +235,5 @@ def _check_size(labels: Sequence[Label]) -> None:
 def to_place(enumeration: Enumeration, value: Any) -> int:
     """Return what is stored for a label that a program gives. Raises InvalidText, WrongType."""
     if not isinstance(value, str):
-        raise WrongType(
-            f"a {type(value).__name__} can't be stored as {quoted_name(enumeration.name)}"
-        )
+        raise WrongType(f"a {type(value).__name__} can't be stored as {enumeration.quoted}")
     return enumeration.place_of(value)

@@ -15,7 +15,7 @@ from leasehold.model.errors import (
 )
 from leasehold.values import arrays, doubles, interval, jsonb, numeric
 from leasehold.values.declared import DECLARED, ENUM, Modifier, names_where
-from leasehold.values.enums import Enumeration, quoted_name
+from leasehold.values.enums import Enumeration
 from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.numeric import PRECISION_MAX
 
@@ -67,7 +67,7 @@ class Type:
         if element is not None and self.name not in VECTORS:
             return f"{element}[]"
         if self.enum is not None:
-            return quoted_name(self.enum.name)
+            return self.enum.quoted
         if self.length is not None:
             return f"{self.name}({self.length})"
         if self.precision is not None:

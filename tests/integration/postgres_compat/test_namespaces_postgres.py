@@ -149,6 +149,386 @@ STORIES: Final = {
         select obj_description('app.t'::regclass), col_description('app.t'::regclass, 1)
         drop table app.t
     """,
+    "looked up along the search path": """
+        create schema app
+        create schema more
+        create table t (id int primary key, a text)
+        create table app.t (id int primary key, a text)
+        create table app.u (id serial primary key, t int references app.t)
+        insert into t values (1, 'public')
+        insert into app.t values (1, 'app')
+        select a from t
+        set search_path = app, public
+        show search_path
+        select current_schema(), current_schemas(false), current_schemas(true)
+        select a from t
+        select a from public.t
+        select t.a, u.id from t left join u on u.t = t.id
+        insert into u (t) values (1) returning id, t
+        insert into u (t) values (9)
+        update t set a = 'new' where id = 1 returning t.a
+        delete from u using t where t.id = u.t returning u.id
+        with t as (select 7 as id) select id from t
+        with x as (select * from t), t as (select 8 as id, 'cte' as a) select * from x, t
+        with recursive u as (select 1 as n union all select n + 1 from u where n < 3)
+            select n from u order by n
+        select (select a from t) as a where exists (select 1 from t where a = 'new')
+        select nextval('u_id_seq'), currval('u_id_seq')
+        select 't'::regclass::oid = 'app.t'::regclass::oid, 'public.t'::regclass, 'u'::regclass
+        select pg_table_is_visible('app.t'::regclass), pg_table_is_visible('public.t'::regclass)
+        select relname from pg_class where relname = 't' and pg_table_is_visible(oid)
+        select pg_get_serial_sequence('u', 'id')
+        select conname, pg_get_constraintdef(oid) from pg_constraint
+            where conrelid = 'u'::regclass order by 1
+        select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'u'::regclass
+        set search_path to more
+        select * from t
+        select current_schema()
+        select 't'::regclass
+        select to_regclass('t'), to_regclass('app.t')
+        drop table t
+        drop table if exists t
+        create table t (id int primary key, a int)
+        select * from t
+        create index i on t (a)
+        alter table t add column b int default 5
+        alter table t add constraint c check (a > 0)
+        insert into t values (1, -1)
+        insert into t values (1, 1)
+        alter index i rename to j
+        drop index i
+        drop index j
+        truncate t
+        comment on table t is 'mine'
+        comment on column t.b is 'b'
+        select obj_description('more.t'::regclass), col_description('t'::regclass, 3)
+        select schemaname from pg_tables where tablename = 't' order by 1
+        alter table t rename to s
+        select * from s
+        drop table s
+        set search_path = nowhere
+        select current_schema()
+        create table t (id int primary key)
+        select * from t
+        drop table if exists t
+        select count(*) from pg_class where relname = 'no such'
+        set search_path = "$user", app
+        select a from t
+        set search_path = 'app, public'
+        show search_path
+        select a from t
+        set search_path = ''
+        select a from t
+        select a from app.t
+        select set_config('search_path', 'more, app', false)
+        show search_path
+        select a from t
+        reset search_path
+        select a from t
+        set search_path = information_schema, public
+        select count(*) > 0 from tables
+        select current_schema()
+        set search_path = "un closed
+        select set_config('search_path', 'a b', false)
+        show search_path
+        set search_path to default
+        show search_path
+    """,
+    "search path of a transaction": """
+        create schema app
+        create table t (id int primary key)
+        create table app.t (id int primary key, a int)
+        begin
+        set local search_path = app
+        insert into t values (1, 2)
+        create table u (id serial primary key, t int references t)
+        insert into u (t) values (1)
+        select * from u
+        alter table u add column b int default 3
+        select * from u
+        create index i on u (t)
+        savepoint s
+        drop table u
+        select * from u
+        rollback to s
+        select nextval('u_id_seq')
+        select * from public.t
+        commit
+        select * from t
+        select * from app.u
+        select schemaname, indexname from pg_indexes where indexname = 'i'
+        begin
+        set search_path = app
+        rollback
+        select * from t
+        begin
+        set search_path = app
+        select * from t
+        commit
+        select * from t
+        set search_path = public
+        drop table app.u
+    """,
+    "temporary tables come first": """
+        create schema app
+        create table app.t (id int primary key)
+        set search_path = app
+        create temporary table t (id int primary key, a text)
+        insert into t values (1, 'own')
+        insert into app.t values (2)
+        select * from t
+        select * from app.t
+        select * from pg_temp.t
+        drop table t
+        select * from t
+        create temporary table x as select * from t
+        select * from x
+        create table y as select * from x
+        select * from app.y
+        drop table x
+        drop table y
+        reset search_path
+    """,
+    "a schema of a role's name": """
+        create schema app
+        create table app.t (id int)
+        insert into app.t values (1)
+        create role r
+        create schema r authorization r
+        create table r.t (id int, a int)
+        grant usage on schema app to r
+        grant select on app.t to r
+        grant select on r.t to r
+        set role r
+        select current_schema()
+        select * from t
+        select id from app.t
+        create table t2 (id int)
+        select schemaname from pg_tables where tablename = 't2'
+        drop table t2
+        set search_path = app
+        select * from t
+        create table t3 (id int)
+        reset role
+        revoke usage on schema app from r
+        set role r
+        select * from t
+        select * from app.t
+        select current_schema()
+        reset role
+        grant create on schema app to r
+        set role r
+        create table app.t3 (id int)
+        reset role
+        grant usage on schema app to r with grant option
+        set role r
+        create table t3 (id int)
+        select * from t3
+        select has_schema_privilege('app', 'create'), has_schema_privilege('app', 'usage')
+        reset role
+        select nspacl is null from pg_namespace where nspname = 'app'
+        alter schema app owner to r
+        select pg_get_userbyid(nspowner) from pg_namespace where nspname = 'app'
+        grant select on schema app to r
+        revoke all on schema app from r cascade
+        drop table app.t3
+        drop table r.t, app.t
+        drop schema r
+        drop schema app
+        reset search_path
+        drop role r
+    """,
+    "views in schemas": """
+        create schema app
+        create table app.t (id int primary key, a text)
+        insert into app.t values (1, 'x'), (2, 'y')
+        create view app.v as select id, upper(a) as a from app.t where id > 1
+        select * from app.v
+        select v.a from app.v
+        select * from v
+        set search_path = app
+        create view w as select t.id, v.a from t join v on v.id = t.id
+        select * from w
+        create or replace view w as select t.id, v.a, 1 as one from t join v on v.id = t.id
+        select * from w
+        create view w as select 1
+        create table w (id int)
+        create view t as select 1
+        reset search_path
+        select * from app.w
+        select table_schema, table_name from information_schema.views where table_schema = 'app'
+            order by 2
+        select relname, relkind, relnamespace::regnamespace from pg_class
+            where relname in ('v', 'w') order by 1
+        select 'app.v'::regclass, pg_table_is_visible('app.v'::regclass)
+        comment on view app.v is 'seen'
+        select obj_description('app.v'::regclass)
+        drop table app.t
+        drop view app.v
+        drop view v
+        drop view if exists v, nowhere.v
+        drop view app.w, app.v
+        drop view app.w
+        drop table app.t
+        create view nowhere.v as select 1
+    """,
+    "types in schemas": """
+        create schema app
+        create type app.mood as enum ('sad', 'ok')
+        create type mood as enum ('other')
+        create type app.mood as enum ('again')
+        create table app.t (id int primary key, m app.mood default 'ok', ms app.mood[])
+        create table t (id int primary key, m mood)
+        insert into app.t (id) values (1)
+        insert into app.t values (2, 'sad', '{sad,ok}')
+        insert into app.t values (3, 'other')
+        insert into t values (1, 'other')
+        select * from app.t order by m
+        select 'sad'::app.mood < 'ok'::app.mood
+        select 'sad'::mood
+        alter type app.mood add value 'fine'
+        insert into app.t values (4, 'fine', null)
+        alter table app.t add constraint c check (m <> 'sad'::app.mood or id = 2)
+        insert into app.t values (5, 'sad')
+        select conname from pg_constraint where conrelid = 'app.t'::regclass and contype = 'c'
+        select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'app.t'::regclass
+        select attname, format_type(atttypid, atttypmod) from pg_attribute
+            where attrelid = 'app.t'::regclass and attnum > 0 order by attnum
+        select column_name, udt_schema, udt_name from information_schema.columns
+            where table_name = 't' order by table_schema, ordinal_position
+        select typname, typnamespace::regnamespace::text from pg_type where typname like '%mood'
+            order by 2, 1
+        select 'app.mood'::regtype, 'mood'::regtype, to_regtype('app.nothing')
+        select pg_type_is_visible('app.mood'::regtype), pg_type_is_visible('mood'::regtype)
+        set search_path = app
+        select 'fine'::mood, 'mood'::regtype, 'public.mood'::regtype
+        select m::mood from t order by id
+        create table u (m mood, o public.mood)
+        insert into u values ('ok', 'other')
+        select * from u
+        create type face as enum ('x')
+        alter type face rename to mien
+        alter type mien rename value 'x' to 'y'
+        select 'y'::mien, 'y'::app.mien
+        create type pair as enum ('a'); create table v (a pair)
+        select column_name, udt_schema from information_schema.columns where table_name = 'v'
+        comment on type mien is 'a type'
+        select obj_description('app.mien'::regtype)
+        drop type mien
+        drop type if exists mien, nowhere.mien
+        drop type mien
+        drop type app.mood
+        set search_path = public
+        select 'y'::mien
+        select 'ok'::app.mood
+        drop table app.u, app.v
+        create view v as select 'ok'::app.mood as m
+        select * from v
+        drop view v
+        drop schema app cascade
+        select to_regtype('app.mood')
+        select m from t
+        drop table t
+        drop type mood
+        create type nowhere.mood as enum ('a')
+    """,
+    "put into another schema": """
+        create schema app
+        create schema more
+        create table t (id serial primary key, a int unique, b int constraint pos check (b > 0))
+        create table c (id int primary key, t int references t)
+        create index i on t (b)
+        insert into t (a, b) values (1, 1)
+        insert into c values (1, 1)
+        alter table t set schema app
+        select * from t
+        select * from app.t
+        insert into app.t (a, b) values (2, 2) returning id
+        insert into app.t (a, b) values (2, 2)
+        insert into app.t (a, b) values (3, -1)
+        insert into c values (2, 9)
+        select schemaname, tablename, indexname from pg_indexes
+            where tablename in ('t', 'c') order by 1, 2, 3
+        select schemaname, sequencename from pg_sequences
+        select pg_get_serial_sequence('app.t', 'id'), nextval('app.t_id_seq')
+        select conname, pg_get_constraintdef(oid) from pg_constraint
+            where conrelid in ('app.t'::regclass, 'c'::regclass) order by 1
+        select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'app.t'::regclass
+        drop index app.i
+        alter table app.t set schema app
+        alter table app.t set schema nowhere
+        alter table nothing set schema app
+        alter table if exists nothing set schema app
+        create table more.t_pkey (id int)
+        alter table app.t set schema more
+        drop table more.t_pkey
+        alter table app.t set schema more
+        set search_path = more
+        insert into t (a, b) values (3, 3) returning id
+        alter table t set schema public
+        select id from public.t order by id
+        alter sequence public.t_id_seq set schema app
+        create sequence s
+        select nextval('s')
+        alter sequence s set schema app
+        select nextval('app.s')
+        alter table app.s set schema more
+        select nextval('s')
+        reset search_path
+        create type mood as enum ('a')
+        create table m (m mood)
+        insert into m values ('a')
+        alter type mood set schema app
+        select 'a'::mood
+        select m, m::app.mood from m
+        select pg_typeof(m)::text from m
+        alter type app.mood set schema public
+        select 'a'::mood
+        drop table m, c, t
+        drop type mood
+    """,
+    "dropped with all that lies in it": """
+        create schema app
+        create table app.t (id serial primary key, a int)
+        create table app.u (id int primary key, t int references app.t)
+        create index i on app.t (a)
+        create sequence app.s
+        create view app.v as select * from app.t
+        create table out (id int primary key, t int references app.t)
+        create view v as select t.id from app.t
+        create table keeps (id int)
+        insert into out values (1, null)
+        drop schema app
+        drop schema app cascade
+        select nspname from pg_namespace where nspname = 'app'
+        select * from app.t
+        select * from v
+        insert into out values (2, 77)
+        select * from out order by id
+        select count(*) from pg_class where relname in ('t', 'u', 's', 'i', 'v')
+        create schema app
+        create table app.t (id int primary key, b text)
+        insert into app.t values (1, 'again')
+        select * from app.t
+        drop schema app cascade
+        drop schema app cascade
+        drop schema if exists app cascade
+        drop table out, keeps
+    """,
+    "several statements of one text": """
+        create schema app
+        set search_path = app
+        create table t (id serial primary key, a int); create index i on t (a);
+            alter table t add b int
+        select schemaname, tablename, indexname from pg_indexes where tablename = 't' order by 3
+        set search_path = public; create table app.p (id int); create table p (id int, a int)
+        select schemaname from pg_tables where tablename = 'p' order by 1
+        set search_path = app; insert into p values (3); create table q as select * from p
+        select * from q
+        drop table p, q, t
+        reset search_path
+        drop table p
+    """,
     "copied and viewed": """
         create schema app
         create table app.t (id int primary key, a text)
@@ -169,6 +549,8 @@ STORIES: Final = {
 
 def drop_all(connection: Connection) -> None:
     connection.execute("rollback")
+    connection.execute("reset role")
+    connection.execute("reset search_path")
     connection.execute("drop view if exists v")
     named = "select schemaname, tablename from pg_tables where schemaname in ('public', 'app')"
     for schema, table in connection.execute(named).fetchall():
@@ -176,7 +558,10 @@ def drop_all(connection: Connection) -> None:
     named = "select schemaname, sequencename from pg_sequences"
     for schema, name in connection.execute(named).fetchall():
         connection.execute(f'drop sequence "{schema}"."{name}"'.encode())
-    connection.execute("drop schema if exists app")
+    for schema in ("app", "more", "r"):
+        connection.execute(f"drop schema if exists {schema} cascade".encode())
+    connection.execute("drop type if exists mood")
+    connection.execute("drop role if exists r")
 
 
 @pytest.mark.parametrize("name", STORIES)

@@ -9,6 +9,7 @@ process, both by psycopg: grants by whoever, then queries, writes, COPY, cursors
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from random import Random, SystemRandom
@@ -50,6 +51,9 @@ DDL: Final = (
     "grant readers to staff",
     'grant pg_read_all_data to "Dän"',
 )
+
+
+_DENIED: Final = re.compile(r"permission denied for table (\w+)")
 
 
 class Said(NamedTuple):
@@ -118,8 +122,21 @@ class Both:
         lately = "\n".join(self.said[-40:])
         if not told:
             wanted, found = wanted._replace(rows=None), found._replace(rows=None)
+        if _names_another(found.words, wanted.words, texts):
+            wanted = wanted._replace(words=found.words)
         assert found == wanted, f"seed {SEED}\n{lately}\nPostgreSQL: {wanted}\nhere: {found}"
         return found
+
+
+def _names_another(found: str, wanted: str, texts: tuple[str, ...]) -> bool:
+    """Of several tables that are denied PostgreSQL names the first by the order of its plan, which
+    rests on what its planner makes of subqueries and WITH. Here it is the order of the text. The
+    words are the same but for the name, and the statement names both."""
+    named = [_DENIED.fullmatch(words) for words in (found, wanted)]
+    if None in named or found == wanted:
+        return False
+    said = {word for text in texts for word in re.findall(r"\w+", text)}
+    return {match[1] for match in named if match is not None} <= said
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,9 @@ from leasehold.schema_change.plan.answers import Told, join_answers, read_all_to
 from leasehold.schema_change.plan.plan import NO_CONTEXT
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 
 
 class RoleWorld:

@@ -51,7 +51,9 @@ from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan
-from leasehold.sql.syntax.statements import Change as Statement
+from leasehold.sql.syntax.statements import (
+    Change as Statement,
+)
 from tests.support.schema_change.job_harm import Harm, judge_call, judge_write
 from tests.support.schema_change.made_job import report_of
 from tests.support.schema_change.world_agents import AgentInWorld

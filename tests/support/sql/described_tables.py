@@ -12,7 +12,9 @@ from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 from leasehold.sql.system_catalog.oids import PUBLIC_NAMESPACE
 from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.sql.system_catalog.rows import SystemCatalog

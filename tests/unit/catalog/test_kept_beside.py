@@ -16,7 +16,9 @@ from leasehold.model.errors import UnknownTable
 from leasehold.model.records.log import JobForgotten, TableForgotten
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 from tests.support.schema_change.job_world import World
 
 STATEMENTS = (

@@ -22,7 +22,13 @@ from leasehold.catalog.object_names import (
 from leasehold.model.errors import DuplicateObject, Refused, StaleVersion, UnknownTable
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import CreateTablePlan, NothingToDo
-from leasehold.sql.syntax.statements import Change, DropIndex, DropTable, RenameIndex, RenameTable
+from leasehold.sql.syntax.statements import (
+    Change,
+    DropIndex,
+    DropTable,
+    RenameIndex,
+    RenameTable,
+)
 from tests.support.schema_change.made_statements import (
     add_check,
     add_unique,

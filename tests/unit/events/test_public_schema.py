@@ -35,7 +35,12 @@ from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.log import DescriptorWrite
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import JobPlan
-from leasehold.sql.syntax.statements import AddColumn, AlterTable, ColumnDefinition, RenameColumn
+from leasehold.sql.syntax.statements import (
+    AddColumn,
+    AlterTable,
+    ColumnDefinition,
+    RenameColumn,
+)
 from leasehold.values.types import Type
 from tests.support.sql_session.made_tables import descriptors
 

@@ -25,7 +25,11 @@ from leasehold.model.records.requests import Outcome
 from leasehold.replica.replica import Replica
 from leasehold.schema_change.plan.explain import explain
 from leasehold.sql.ddl.schema_statements import parse_ddl
-from leasehold.sql.syntax.statements import AlterTable, CreateIndex, CreateTable
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    CreateIndex,
+    CreateTable,
+)
 from tests.support.schema_change.made_statements import catalog_with, job_plan, run_to_end
 
 PLANES = [

@@ -18,7 +18,10 @@ from leasehold.catalog.job import Phase
 from leasehold.catalog.states import State
 from leasehold.model.records.log import ChangeKind
 from leasehold.rows.key_values import compose
-from leasehold.sql.syntax.statements import Change, DropColumn
+from leasehold.sql.syntax.statements import (
+    Change,
+    DropColumn,
+)
 from leasehold.values.types import Type
 from tests.support.schema_change.made_statements import (
     add_column,

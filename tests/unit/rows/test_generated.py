@@ -25,7 +25,9 @@ from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import JobPlan, NothingToDo
 from leasehold.sql.ddl.schema_statements import parse_ddl
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 from tests.schema_change.changes import catalog_of, standing
 
 TABLE = "CREATE TABLE t (id integer PRIMARY KEY, a integer, b text, c integer NOT NULL)"

@@ -21,7 +21,10 @@ from leasehold.sql.expressions import expression
 from leasehold.sql.expressions.compiler import Compiler
 from leasehold.sql.expressions.default import compile_default
 from leasehold.sql.expressions.expression import compile_condition, compile_expression
-from leasehold.sql.syntax.statements import CreateTable, Explain
+from leasehold.sql.syntax.statements import (
+    CreateTable,
+    Explain,
+)
 from leasehold.values import jsonb
 from leasehold.values.types import Type
 from tests.support.schema_change.made_statements import catalog_with, run_to_end

@@ -21,7 +21,9 @@ from leasehold.rows.key_values import compose
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.sql.ddl.schema_statements import parse_ddl
-from leasehold.sql.syntax.statements import AlterTable
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+)
 from leasehold.values.types import Type
 
 TABLE = Descriptor(1, "t", 5, (Column(1, "id", Type("integer"), False),), (1,), next_element_id=2)

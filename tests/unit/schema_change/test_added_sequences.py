@@ -29,7 +29,9 @@ from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, Plan
 from leasehold.sql.ddl.schema_statements import parse_ddl
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 
 SERIAL = "alter table t add c serial"
 UNIQUE = "alter table t add c bigint generated always as identity unique check (c > 0)"

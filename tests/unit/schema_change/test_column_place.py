@@ -17,7 +17,9 @@ from leasehold.replication.changefeed import version_event
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.sql.ddl.schema_statements import parse_ddl
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 from tests.schema_change.changes import catalog_of, standing
 
 TABLE = "CREATE TABLE t (a varchar(9), b integer, id integer PRIMARY KEY, c integer)"

@@ -17,7 +17,11 @@ from leasehold.schema_change.plan.explain import describe_changes
 from leasehold.schema_change.plan.plan import plan
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.expressions.key_types import key_types
-from leasehold.sql.syntax.statements import Change, CreateTable, Explain
+from leasehold.sql.syntax.statements import (
+    Change,
+    CreateTable,
+    Explain,
+)
 from leasehold.values.types import Type
 from tests.support.schema_change.made_statements import catalog_with, run_to_end
 

@@ -26,7 +26,10 @@ from leasehold.model.errors import (
 from leasehold.model.records.log import JobWrite, MinVersion
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
 from leasehold.sql.ddl.schema_statements import parse_ddl
-from leasehold.sql.syntax.statements import Change, Explain
+from leasehold.sql.syntax.statements import (
+    Change,
+    Explain,
+)
 from tests.models.mutants.schema import JobRules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.support.schema_change.job_harm import Harm

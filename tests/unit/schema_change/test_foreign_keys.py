@@ -26,7 +26,9 @@ from leasehold.schema_change.plan.foreign_keys import has_numeric_reference
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, NothingToDo, Plan
 from leasehold.sql.ddl.schema_statements import parse_ddl
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 from tests.support.schema_change.next_descriptor import next_descriptor
 
 TABLES = (

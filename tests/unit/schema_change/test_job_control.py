@@ -22,7 +22,9 @@ from leasehold.model.records.log import DescriptorWrite, JobWrite
 from leasehold.model.records.requests import JobControl
 from leasehold.schema_change.job.control import DISMISSED, control
 from leasehold.schema_change.plan.plan import SETTINGS
-from leasehold.sql.syntax.statements import Change
+from leasehold.sql.syntax.statements import (
+    Change,
+)
 from tests.support.schema_change.job_story import (
     INDEX,
     OPTIONAL,

@@ -15,7 +15,10 @@ import pytest
 from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.model.records.log import FindingsDecided
 from leasehold.schema_change.coordinator.verification import judge
-from leasehold.sql.syntax.statements import Change, SetNotNull
+from leasehold.sql.syntax.statements import (
+    Change,
+    SetNotNull,
+)
 from tests.support.schema_change.job_world import World
 from tests.support.schema_change.looked_through import planned_by_an_earlier_release
 from tests.support.schema_change.made_job import index_job, report_of

@@ -10,7 +10,11 @@ from leasehold.model.records.jobs import Chunk, ChunksEnd
 from leasehold.schema_change.coordinator.effects import Reported
 from leasehold.schema_change.coordinator.verification import make_subject
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end
-from leasehold.sql.syntax.statements import Change, SetNotNull, ValidateConstraint
+from leasehold.sql.syntax.statements import (
+    Change,
+    SetNotNull,
+    ValidateConstraint,
+)
 from tests.support.schema_change.job_story import UNIQUE, reach, ready_world, same_but_for_ids
 from tests.support.schema_change.job_world import World
 from tests.support.schema_change.made_statements import add_check, add_column, add_unique, alter

@@ -18,7 +18,9 @@ from leasehold.model.records.requests import JobControl, Operation, OperationKin
 from leasehold.schema_change.job.control import control
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 from tests.support.schema_change.job_world import World
 from tests.support.schema_change.next_descriptor import next_descriptor
 

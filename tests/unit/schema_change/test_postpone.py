@@ -8,7 +8,11 @@ from leasehold.catalog.job import Job, Phase, Status
 from leasehold.lease.commands import Publish
 from leasehold.model.errors import OutOfRange, WrongJobState
 from leasehold.schema_change.plan.plan import SETTINGS
-from leasehold.sql.syntax.statements import Change, DropColumn, DropTable
+from leasehold.sql.syntax.statements import (
+    Change,
+    DropColumn,
+    DropTable,
+)
 from tests.support.schema_change.job_story import (
     INDEX,
     UNIQUE,

@@ -31,7 +31,9 @@ from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, Nothi
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.truncate import refuse_referred
 from leasehold.sql.ddl.schema_statements import parse_ddl
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 
 PARENT = "CREATE TABLE p (id integer PRIMARY KEY)"
 TABLE = (

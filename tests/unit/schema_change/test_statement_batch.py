@@ -24,7 +24,9 @@ from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.schema_change.plan.answers import join_answers
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 from tests.unit.schema_change.test_foreign_keys import TABLES, run
 
 NEW = "CREATE TABLE n (id int PRIMARY KEY, a int, b text)"

@@ -25,7 +25,10 @@ from leasehold.rows.key_values import compose
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.sql.ddl.schema_statements import parse_statements
-from leasehold.sql.syntax.statements import CreateTable, Explain
+from leasehold.sql.syntax.statements import (
+    CreateTable,
+    Explain,
+)
 from tests.schema_change.changes import catalog_of, standing
 
 TABLE = "CREATE TABLE t (id integer PRIMARY KEY, a integer, b integer, at timestamp)"

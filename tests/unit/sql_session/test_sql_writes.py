@@ -291,3 +291,40 @@ def test_a_constant_that_is_too_long_is_refused_and_not_cut(one: SqlClient, text
 )
 def test_beside_a_type_with_a_length_a_constant_keeps_its_own(one: SqlClient, text: str) -> None:
     assert one.ask(text) == [("toolong",)]
+
+
+def test_what_set_says_is_computed_for_rows_of_which_where_holds(one: SqlClient) -> None:
+    text = (
+        "insert into t (id, a) values (1, 0), (2, 4) on conflict (id) do update"
+        " set a = 100 / excluded.a where excluded.a <> 0"
+    )
+    one.ask(text)
+    assert one.tags == ["INSERT 0 1"]
+    assert one.ask(ROWS) == [(1, 10), (2, 25), (3, 30)]
+    assert one.code(text.replace("<> 0", "< 4")) == "22012"
+
+
+def test_rows_on_conflict_cost_the_same_however_many_there_are(
+    one: SqlClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+    key_in = write.Writing._key_in
+
+    def counted(self: write.Writing, arbiter: int, image: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return key_in(self, arbiter, image)
+
+    monkeypatch.setattr(write.Writing, "_key_in", counted)
+    text = "insert into t select n, n, n from generate_series({}, {}) n on conflict do nothing"
+    one.ask(text.format(1_001, 1_100))
+    few, asked = asked, 0
+    one.ask(text.format(2_001, 3_000))
+    assert asked <= 11 * few
+    # What this very statement has made is in the way, by either key; what it has replaced is not.
+    one.ask("insert into t values (5, 5, 5), (6, 6, 5), (5, 7, 7) on conflict do nothing")
+    assert one.tags == ["INSERT 0 1"]
+    upsert = "insert into t values {} on conflict (u) do update set u = 99"
+    one.ask(upsert.format("(8, 8, 5), (9, 9, 5)"))
+    assert one.ask("select id, u from t where id in (5, 8, 9) order by id") == [(5, 99), (9, 5)]
+    assert one.code(upsert.format("(10, 10, 10), (11, 11, 10)")) == "21000"

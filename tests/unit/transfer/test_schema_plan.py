@@ -8,7 +8,9 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 from leasehold.transfer.schema_plan import Kind, Plan, plan_schema
 from leasehold.transfer.source_tables import (
     SourceColumn,

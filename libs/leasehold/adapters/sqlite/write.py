@@ -8,6 +8,7 @@ Also a transaction's own rows, as temporary tables of a connection that later st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -126,6 +127,8 @@ class Writing:
         self._ids = tuple(c.element_id for c in bound.columns)
         self._written = Written()
         self._done: Done = {} if done is None else done
+        self._done_keys: dict[int, Counter[Key]] = {}
+        """Of each arbiter that was asked for: how many rows of `_done` have which key."""
         self._budget: Budget
 
     def run(self) -> Written:
@@ -252,10 +255,19 @@ class Writing:
         mine = self._key_in(arbiter, image)
         index = next((i for i in self._descriptor.indexes if i.element_id == arbiter), None)
         collides = None not in mine if index is None else index.can_collide(mine)
-        return collides and any(
-            after is not None and self._key_in(arbiter, after) == mine
-            for after in self._done.values()
-        )
+        return collides and self._keys_done(arbiter)[mine] > 0
+
+    def _keys_done(self, arbiter: int) -> Counter[Key]:
+        """Return how many rows this statement has made that have a key. ⚠ Looked for among all of
+        them, many rows ON CONFLICT would take time by the square of their number."""
+        keys = self._done_keys.get(arbiter)
+        if keys is None:
+            made = [
+                self._key_in(arbiter, after) for after in self._done.values() if after is not None
+            ]
+            self._budget.hold(sum(ROW_BYTES + size_of(key) for key in made))
+            keys = self._done_keys[arbiter] = Counter(made)
+        return keys
 
     def _key_in(self, arbiter: int, image: Image) -> Key:
         descriptor = self._descriptor
@@ -270,9 +282,10 @@ class Writing:
         width = len(self._ids)
         before = _image(self._ids, row[:width])
         slots = (*self._parameters, *self._values(before), *self._values(image))
-        holds, *new = self._rows(emitted, slots)[0]
-        if not holds:
+        found = self._rows(emitted, slots)
+        if not found:
             return
+        _, *new = found[0]
         assigned = bound.conflict.assigned
         given = {c.element_id: v for c, v in zip(assigned, new, strict=True)}
         after = self._updated(before, given)
@@ -332,6 +345,14 @@ class Writing:
         for image in (write.before, write.after):
             if image is not None:
                 size += size_of(image.values())
+        for arbiter, keys in self._done_keys.items():
+            replaced = self._done.get(write.key)
+            if replaced is not None:
+                keys[self._key_in(arbiter, replaced)] -= 1
+            if write.after is not None:
+                key = self._key_in(arbiter, write.after)
+                keys[key] += 1
+                size += ROW_BYTES + size_of(key)
         self._budget.hold(size)
         self._done[write.key] = write.after
         self._written.writes.append(write)

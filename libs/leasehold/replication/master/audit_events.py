@@ -125,6 +125,13 @@ def _name_in(write: DescriptorWrite, catalog: Catalog) -> str:
 
 
 def _name(table_id: int, catalog: Catalog) -> str:
+    access = catalog.access
+    if table_id in access.namespaces:
+        return f"schema {access.namespaces[table_id].name}"
+    if table_id in access.views:
+        return access.views[table_id].name
+    if table_id in access.enums:
+        return f"type {access.enums[table_id].name}"
     try:
         return catalog.newest(table_id).name
     except KeyError:  # of this very commit

@@ -32,6 +32,7 @@ from leasehold.model.records.log import (
     JobWrite,
     KeySpan,
     NamespaceWrite,
+    RoleWrite,
 )
 from leasehold.model.records.requests import ChangeRequest, Operation
 from leasehold.replication.effects import CallLedger, Effect
@@ -60,10 +61,12 @@ from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import find_demanded_columns, find_made_sequences
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
-from leasehold.sql.syntax.statements import (
+from leasehold.sql.syntax.object_statements import (
     CreateEnum,
-    CreateSequence,
     CreateView,
+)
+from leasehold.sql.syntax.statements import (
+    CreateSequence,
     Explain,
 )
 
@@ -170,7 +173,7 @@ class SchemaChanges:
             _refuse_newer_types(writes)
         if not self.features.is_written(Feature.EQUAL_NULLS, now.mono_ns):
             _refuse_equal_nulls(writes)
-        if any(isinstance(write, NamespaceWrite) for write in writes):
+        if any(map(_is_of_schemas, writes)):
             self.features.check_written(Feature.NAMESPACES, now.mono_ns)
         left = (*script.made.values(), *script.altered.values())
         if any(map(has_numeric_reference, left)):
@@ -472,3 +475,10 @@ def _asked_by(writes: tuple[CatalogWrite, ...], principal: str) -> tuple[Catalog
         else write
         for write in writes
     )
+
+
+def _is_of_schemas(write: CatalogWrite) -> bool:
+    """Return whether a write is one that releases without schemas can't read, or pass over."""
+    if isinstance(write, RoleWrite):
+        return "search_path" in (write.body or {})
+    return isinstance(write, NamespaceWrite)

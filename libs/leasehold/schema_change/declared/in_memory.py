@@ -33,7 +33,9 @@ from leasehold.schema_change.plan.joined_alterations import is_all_or_nothing, j
 from leasehold.schema_change.plan.plan import NO_CONTEXT
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 
 _LSN = 1
 """Of every commit here: nothing is asked for by it."""

@@ -20,22 +20,24 @@ from leasehold.schema_change.declared.hints import Hint, find_hints
 from leasehold.schema_change.plan.enums import enum_names
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import schema_statements
+from leasehold.sql.syntax.object_statements import (
+    DropAbsent,
+    DropEnum,
+    DropView,
+    RenameEnum,
+    RenameLabel,
+)
 from leasehold.sql.syntax.parsing import Parsed, parse
 from leasehold.sql.syntax.positions import position_of, with_position
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX
 from leasehold.sql.syntax.statement import Reading, Words
 from leasehold.sql.syntax.statements import (
-    DropAbsent,
-    DropEnum,
     DropIndex,
     DropSequence,
     DropTable,
-    DropView,
     Explain,
-    RenameEnum,
     RenameIndex,
-    RenameLabel,
     RenameSequence,
     RestartSequence,
     Truncate,

@@ -10,7 +10,10 @@ from leasehold.catalog.job import Job, Status
 from leasehold.catalog.names import running_jobs
 from leasehold.model.errors import TableBusy, UnknownTable
 from leasehold.schema_change.job.transitions import can_turn_back
-from leasehold.sql.syntax.statements import AlterTable, DropConstraint
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    DropConstraint,
+)
 
 
 class EarlierDrops(NamedTuple):

@@ -15,7 +15,9 @@ from leasehold.catalog.sequence_ownership import (
     nextval_text,
 )
 from leasehold.model.errors import DuplicateObject
-from leasehold.sql.syntax.statements import ColumnDefinition
+from leasehold.sql.syntax.statements import (
+    ColumnDefinition,
+)
 
 
 class Drawn(NamedTuple):

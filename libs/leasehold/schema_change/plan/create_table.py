@@ -21,7 +21,9 @@ from leasehold.schema_change.plan.definitions import (
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.plan.primary_key import hidden_column
 from leasehold.schema_change.plan.results import CreateTablePlan, NothingToDo
-from leasehold.sql.syntax.statements import CreateTable
+from leasehold.sql.syntax.statements import (
+    CreateTable,
+)
 
 
 def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan | NothingToDo:

@@ -26,7 +26,9 @@ from leasehold.schema_change.plan.dependents import Doomed, cascade_notice, desc
 from leasehold.schema_change.plan.foreign_keys import Referring, find_implied_index
 from leasehold.schema_change.steps import element_paths, table_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
-from leasehold.sql.syntax.statements import ColumnDefinition
+from leasehold.sql.syntax.statements import (
+    ColumnDefinition,
+)
 from leasehold.values.types import Type
 
 

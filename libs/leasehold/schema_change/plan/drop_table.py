@@ -9,7 +9,9 @@ from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table
 from leasehold.schema_change.plan.dependents import Doomed, cascade_notice, describe_constraint
 from leasehold.schema_change.plan.results import Changes, NothingToDo, find_table
 from leasehold.schema_change.steps.table_paths import drop_table
-from leasehold.sql.syntax.statements import DropTable
+from leasehold.sql.syntax.statements import (
+    DropTable,
+)
 
 
 def plan_drop_table(

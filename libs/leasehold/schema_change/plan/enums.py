@@ -39,23 +39,25 @@ from leasehold.sql.expressions.expression import depends_on_labels, says_constan
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.enum_names import EnumNames
 from leasehold.sql.syntax.kept import nodes_of
-from leasehold.sql.syntax.positions import refused_at
-from leasehold.sql.syntax.statements import (
+from leasehold.sql.syntax.object_statements import (
     AddLabel,
-    AlterTable,
-    Change,
     CreateEnum,
-    CreateSequence,
-    CreateTable,
     CreateView,
     DropAbsent,
-    DropColumn,
     DropEnum,
     EnumStatement,
     ObjectKind,
     ObjectName,
     RenameEnum,
     RenameLabel,
+)
+from leasehold.sql.syntax.positions import refused_at
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    Change,
+    CreateSequence,
+    CreateTable,
+    DropColumn,
     RenameSequence,
     RenameTable,
     SetEnum,
@@ -108,12 +110,12 @@ def change_enums(change: EnumStatement, catalog: Catalog, actor: int) -> EnumCha
 
 def _create(change: CreateEnum, catalog: Catalog, actor: int) -> Access:
     access = catalog.access
-    check_create(access, actor)
+    check_create(access, actor, change.schema)
     _check_name(change.name, catalog)
     if len(access.enums) >= ENUMS_MAX:
         raise OutOfRange(f"a database has at most {ENUMS_MAX} enum types")
     type_id = change.type_id or next_enum_id(catalog)
-    made = Enumeration(type_id, change.name, make_labels(change.labels))
+    made = Enumeration(type_id, change.name, make_labels(change.labels), change.schema)
     return access.without_object(type_id).with_enum(made).with_owner(type_id, actor)
 
 
@@ -258,7 +260,9 @@ def _rename(change: RenameEnum, catalog: Catalog, actor: int) -> Access:
         raise FeatureNotSupported(
             f"view {view!r} names type {change.name!r}: drop it first, and make it again"
         )
-    return catalog.access.with_enum(replace(enum, name=change.to))
+    if change.schema != enum.schema:
+        check_create(catalog.access, actor, change.schema)
+    return catalog.access.with_enum(replace(enum, name=change.to, schema=change.schema))
 
 
 def _views_naming(enum: Enumeration, access: Access) -> Iterator[str]:

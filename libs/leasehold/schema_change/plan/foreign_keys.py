@@ -17,7 +17,9 @@ from leasehold.model.errors import (
     UnknownObject,
     WrongType,
 )
-from leasehold.sql.syntax.statements import ForeignKeyDefinition
+from leasehold.sql.syntax.statements import (
+    ForeignKeyDefinition,
+)
 from leasehold.values.types import sort_key_of
 
 

@@ -81,7 +81,7 @@ class AccessChanges:
         named = (role_id_of(self.access, each, self._actor) for each in said.grantees)
         grantees = tuple(dict.fromkeys(named))
         if said.kind == "schema":
-            self._grant_schema(said)
+            self._grant_schema(said, grantees)
         elif said.kind == "database":
             self._grant_database(said, grantees)
         for table in tables:
@@ -94,17 +94,26 @@ class AccessChanges:
         if named is not None and role_of(self.access, named, self._actor).role_id != self._actor:
             raise InvalidGrant("grantor must be current user", position=named.position)
 
-    def _grant_schema(self, said: GrantPrivileges) -> None:
-        """USAGE on a schema is everybody's, for ever; CREATE is the database's for public, and the
-        owner's alone for another one."""
-        for schema in said.objects:
-            self._find_schema(schema)
-        words = {each.word for each in said.privileges}
-        if said.is_grant and words == {"usage"}:
+    def _grant_schema(self, said: GrantPrivileges, grantees: tuple[int, ...]) -> None:
+        """USAGE on public is everybody's, for ever, and CREATE there that of the database."""
+        change, columns = _read_change(said, "schema", grantees)
+        if columns:
+            raise InvalidGrant("column privileges are only valid for relations")
+        for named in said.objects:
+            name = self._find_schema(named)
+            if not name:
+                self._grant_public(change)
+                continue
+            number = self.access.namespaces_by_name[name].namespace_id
+            acl = self._change((number, 0), "schema", change, name)
+            self.access = self.access.with_acl(number, 0, _checked(acl))
+
+    def _grant_public(self, change: Change) -> None:
+        if change.is_grant and change.privileges == Privilege.USAGE:
             return
         raise FeatureNotSupported(
-            "privileges of a schema can't be changed: USAGE is everybody's, who may make tables in"
-            " public is said by CREATE ON DATABASE, and in another schema its owner may"
+            "privileges of schema public can't be changed: USAGE is everybody's, and who may make"
+            " tables there is said by CREATE ON DATABASE"
         )
 
     def _find_schema(self, named: ObjectNamed) -> str:
@@ -124,7 +133,7 @@ class AccessChanges:
             is_sequence = said.kind == "sequence"
             schemas = set(map(self._find_schema, said.objects))
             tables = [t for t in self._catalog.tables() if t.names and t.schema in schemas]
-            views = () if is_sequence or "" not in schemas else self._views()
+            views = () if is_sequence else (v for v in self._views() if v.schema in schemas)
             return [*(t for t in tables if (t.sequence is not None) is is_sequence), *views]
         if said.kind == "sequence":
             return [find_sequence(self._catalog, o.name, o.position) for o in said.objects]
@@ -233,6 +242,9 @@ class AccessChanges:
         if said.kind == "type":
             self._change_owner_of_type(said)
             return
+        if said.kind == "schema":
+            self._change_owner_of_schema(said)
+            return
         try:
             if said.kind == "sequence":
                 table = find_sequence(self._catalog, said.object.name, said.object.position)
@@ -273,6 +285,18 @@ class AccessChanges:
             self._check_gives(owner)
             self.access = self.access.with_owner(enum.type_id, owner)
 
+    def _change_owner_of_schema(self, said: ChangeOwner) -> None:
+        """ALTER SCHEMA … OWNER TO"""
+        name = self._find_schema(said.object)
+        if not name:
+            raise FeatureNotSupported("schema 'public' is built in, and stays the first role's")
+        number = self.access.namespaces_by_name[name].namespace_id
+        check_owner(self.access, self._actor, number, name)
+        owner = role_of(self.access, said.owner, self._actor).role_id
+        if owner != self.access.owner_of(number):
+            self._check_gives(owner)
+            self.access = given_to(self.access, number, owner)
+
     def _give(self, table: Descriptor, owner: int) -> None:
         for each in with_mirrors(self._catalog, table):
             self.access = given_to(self.access, each, owner)
@@ -296,7 +320,7 @@ class AccessChanges:
             for table in self._owned_by(role.role_id):
                 self._give(table, new.role_id)
             for object_id in self._others_owned_by(role.role_id):
-                self.access = self.access.with_owner(object_id, new.role_id)
+                self.access = given_to(self.access, object_id, new.role_id)
 
     def _check_may_reassign(self, role: Role) -> None:
         if not self.access.roles.has_privileges_of(self._actor, role.role_id):

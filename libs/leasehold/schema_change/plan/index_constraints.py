@@ -16,7 +16,10 @@ from leasehold.model.errors import FeatureNotSupported, IndexNotFit, UnknownObje
 from leasehold.schema_change.plan.constraints import refuse_name
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths
-from leasehold.sql.syntax.statements import AddPrimaryKey, AddUniqueByIndex
+from leasehold.sql.syntax.statements import (
+    AddPrimaryKey,
+    AddUniqueByIndex,
+)
 
 _WHY = "Cannot create a primary key or unique constraint using such an index."
 

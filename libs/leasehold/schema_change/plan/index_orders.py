@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from leasehold.model.errors import UnknownObject, WrongType
-from leasehold.sql.syntax.statements import IndexOrder
+from leasehold.sql.syntax.statements import (
+    IndexOrder,
+)
 from leasehold.values.declared import DECLARED, ENUM
 from leasehold.values.types import Type
 

@@ -30,7 +30,11 @@ from leasehold.schema_change.steps.element_paths import (
     show_index,
 )
 from leasehold.schema_change.steps.table_paths import rename_key
-from leasehold.sql.syntax.statements import CreateIndex, DropIndex, RenameIndex
+from leasehold.sql.syntax.statements import (
+    CreateIndex,
+    DropIndex,
+    RenameIndex,
+)
 
 
 def plan_create_index(statement: CreateIndex, catalog: Catalog) -> Changes | NothingToDo:

@@ -15,7 +15,10 @@ from leasehold.model.errors import (
 )
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths, table_paths
-from leasehold.sql.syntax.statements import AddLock, DropLock
+from leasehold.sql.syntax.statements import (
+    AddLock,
+    DropLock,
+)
 
 
 def add_lock(draft: TableDraft, action: AddLock) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.access import Access, check_owner
 from leasehold.catalog.catalog import Catalog
@@ -12,6 +12,7 @@ from leasehold.catalog.namespaces import NAMESPACES_MAX, SEPARATOR, Namespace
 from leasehold.catalog.object_names import NAME_BYTES_MAX
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.schema_names import SCHEMAS
+from leasehold.catalog.sequence_ownership import list_own_sequences
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateSchema,
@@ -19,36 +20,48 @@ from leasehold.model.errors import (
     InsufficientPrivilege,
     OutOfRange,
     ReservedName,
+    TableBusy,
     UnknownSchema,
 )
+from leasehold.schema_change.plan.dependents import HINT, cascade_notice
 from leasehold.schema_change.plan.rights import check_create
 from leasehold.schema_change.plan.roles import role_of
+from leasehold.sql.syntax.object_statements import (
+    CreateEnum,
+    CreateNamespace,
+    CreateView,
+    DropEnum,
+    DropNamespace,
+    DropView,
+    NamespaceStatement,
+    RenameEnum,
+)
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
-    CreateEnum,
     CreateIndex,
-    CreateNamespace,
     CreateSequence,
     CreateTable,
-    CreateView,
-    DropNamespace,
-    NamespaceStatement,
-    RenameEnum,
+    DropSequence,
+    DropTable,
     RenameIndex,
     RenameSequence,
     RenameTable,
+    SetSchema,
 )
 
 _SHOWN_MAX: Final = 100
+DropInSchema: TypeAlias = DropView | DropTable | DropSequence | DropEnum
 
 
 class NamespaceChange(NamedTuple):
-    """What a statement comes to: the catalog's `access` with it, and what is told."""
+    """What a statement comes to: the catalog's `access` with it, and what is told. `along`: what is
+    to be dropped before."""
 
     access: Access
     notices: tuple[str, ...] = ()
+    along: tuple[DropInSchema, ...] = ()
 
 
 def change_namespaces(change: NamespaceStatement, catalog: Catalog, actor: int) -> NamespaceChange:
@@ -91,12 +104,6 @@ def _check_name(name: str, catalog: Catalog) -> None:
     access = catalog.access
     if SEPARATOR in name or len(name.encode()) > NAME_BYTES_MAX:
         raise FeatureNotSupported(f"a schema whose name has a dot in it, {name!r:.80}")
-    if access.roles.find(name) is not None:
-        raise FeatureNotSupported(
-            f"schema {name!r} would be that of the role of its name, which comes first where that"
-            " one names a table without its schema: search_path is not supported",
-            hint="Give it another name.",
-        )
     if len(access.namespaces) >= NAMESPACES_MAX:
         raise OutOfRange(f"a database has at most {NAMESPACES_MAX} schemas")
     named = next(_names_in(name, catalog), None)
@@ -125,27 +132,61 @@ def _drop(change: DropNamespace, catalog: Catalog, actor: int) -> NamespaceChang
             return NamespaceChange(access, (f"{words}, skipping",))
         raise UnknownSchema(words)
     check_owner(access, actor, found.namespace_id, name, "schema")
-    begin = name + SEPARATOR
-    relations = {t.name: t for t in catalog.tables() if t.schema == name}
-    left = list(_names_in(name, catalog))
-    if left and change.cascade:
-        raise FeatureNotSupported(
-            f"DROP SCHEMA {name} CASCADE is not supported while something lies in it: drop its"
-            f" tables and sequences first, {', '.join(left[:3])} …"
-        )
-    if left:
-        shown = list(relations) or left
-        lines = []
-        for each in shown[:_SHOWN_MAX]:
-            table = relations.get(each)
-            kind = "sequence" if table is not None and table.sequence is not None else "table"
-            lines.append(f"{kind} {begin}{each.removeprefix(begin)} depends on schema {name}")
+    along = list_drops(name, catalog)
+    if along and not change.cascade:
+        lines = [f"{_describe(each)} depends on schema {name}" for each in along[:_SHOWN_MAX]]
         raise DependentObjects(
             f"cannot drop schema {name} because other objects depend on it",
             detail="\n".join(lines),
-            hint="Drop them first; DROP … CASCADE is for an empty schema here.",
+            hint=HINT,
         )
-    return NamespaceChange(access.without_namespace(found.namespace_id))
+    if not along and (busy := next(_names_in(name, catalog), None)):
+        raise TableBusy(
+            f"a job that has not ended gives or takes the name {busy!r:.80} in schema {name!r}",
+            table=busy,
+        )
+    return NamespaceChange(access.without_namespace(found.namespace_id), along=along)
+
+
+def list_drops(schema: str, catalog: Catalog) -> tuple[DropInSchema, ...]:
+    """Return the statements that drop all that lies in a schema, what rests on others first."""
+    begin = schema + SEPARATOR
+    tables = [t for t in catalog.tables() if t.schema == schema and t.names]
+    owned = {number for table in tables for number in list_own_sequences(table)}
+    named = [t.name for t in tables if t.sequence is None]
+    views = (name for name in catalog.access.views_by_name if name.startswith(begin))
+    types = (name for name in catalog.access.enums_by_name if name.startswith(begin))
+    return (
+        *(DropView(name, if_exists=True, cascade=True) for name in sorted(views)),
+        *(
+            DropTable(name, cascade=True, beside=tuple(n for n in named if n != name))
+            for name in sorted(named)
+        ),
+        *(
+            DropSequence(each.name, cascade=True)
+            for each in tables
+            if each.sequence is not None and each.table_id not in owned
+        ),
+        *(DropEnum(name, cascade=True) for name in sorted(types)),
+    )
+
+
+def _describe(drop: DropInSchema) -> str:
+    match drop:
+        case DropView():
+            kind = "view"
+        case DropTable():
+            kind = "table"
+        case DropSequence():
+            kind = "sequence"
+        case DropEnum():
+            kind = "type"
+    return f"{kind} {drop.name}"
+
+
+def describe_along(drops: Sequence[DropInSchema]) -> tuple[str, ...]:
+    """Return the notices of what goes with a schema."""
+    return tuple(cascade_notice(_describe(each)) for each in drops[:_SHOWN_MAX])
 
 
 # ------------------------------------------------------------------ what lies in one
@@ -156,17 +197,25 @@ def check_namespace(change: Change, access: Access) -> None:
     public is called as if it lay in another one. Raises UnknownSchema (3F000),
     FeatureNotSupported."""
     match change:
-        case CreateTable(schema=schema, name=name) | CreateSequence(schema=schema, name=name):
+        case (
+            CreateTable(schema=schema, name=name)
+            | CreateSequence(schema=schema, name=name)
+            | CreateView(schema=schema, name=name)
+            | CreateEnum(schema=schema, name=name)
+        ):
             if schema:
                 if schema not in access.namespaces_by_name:
                     position = getattr(change, "position", 1)
                     raise UnknownSchema(f'schema "{schema}" does not exist', position=position)
                 return
             _check_in_public(name, access)
-        case CreateView(name=name) | CreateEnum(name=name):
-            _check_in_public(name, access)
-        case RenameEnum(to=to):
-            _check_in_public(to, access)
+        case RenameEnum(to=name, schema=schema) | SetSchema(name=name, to=schema):
+            if schema and schema not in access.namespaces_by_name:
+                raise UnknownSchema(f'schema "{schema}" does not exist')
+            if isinstance(change, SetSchema):
+                _refuse_viewed(name, access)
+            elif not schema:
+                _check_in_public(name, access)
         case RenameSequence(name=name, to=to) | RenameIndex(name=name, to=to):
             _check_renamed(name, to, access)
         case AlterTable(table=name, actions=(RenameTable(to=to),)):

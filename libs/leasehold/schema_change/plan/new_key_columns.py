@@ -18,7 +18,11 @@ from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.names import relation_names
 from leasehold.schema_change.plan.columns import add_column
 from leasehold.schema_change.plan.draft import TableDraft
-from leasehold.sql.syntax.statements import Action, AddColumn, AddPrimaryKey
+from leasehold.sql.syntax.statements import (
+    Action,
+    AddColumn,
+    AddPrimaryKey,
+)
 
 _FILLED: Final = 2
 """The steps until a new column, or an index over it, is filled."""

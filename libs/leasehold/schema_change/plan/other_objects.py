@@ -27,7 +27,7 @@ from leasehold.model.errors import (
 from leasehold.schema_change.plan.indexes import find_indexed
 from leasehold.schema_change.plan.results import NothingToDo
 from leasehold.sql.functions.registry import FUNCTION_NAMES, is_type_name
-from leasehold.sql.syntax.statements import (
+from leasehold.sql.syntax.object_statements import (
     Comment,
     DropAbsent,
     MakeBuiltIn,

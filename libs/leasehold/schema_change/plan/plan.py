@@ -34,24 +34,28 @@ from leasehold.schema_change.plan.results import (
     RestartPlan,
 )
 from leasehold.schema_change.plan.sequences import plan_sequence
+from leasehold.schema_change.plan.set_schema import plan_set_schema
 from leasehold.schema_change.plan.truncate import plan_truncate
 from leasehold.schema_change.steps.steps import steps_of
+from leasehold.sql.syntax.object_statements import (
+    Comment,
+    DropAbsent,
+    EnumStatement,
+    MakeBuiltIn,
+    NamespaceStatement,
+    ViewStatement,
+)
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
-    Comment,
     CreateIndex,
     CreateTable,
-    DropAbsent,
     DropIndex,
     DropTable,
-    EnumStatement,
-    MakeBuiltIn,
-    NamespaceStatement,
     RenameIndex,
+    SetSchema,
     Truncate,
-    ViewStatement,
 )
 
 SETTINGS: Final[Mapping[str, int]] = {
@@ -103,6 +107,8 @@ def plan(
             made = plan_drop_index(statement, catalog, earlier)
         case RenameIndex():
             made = plan_rename_index(statement, catalog)
+        case SetSchema():
+            made = plan_set_schema(statement, catalog)
         case AlterTable():
             made = plan_alter_table(
                 statement,

@@ -18,7 +18,10 @@ from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table
 from leasehold.schema_change.plan.dependents import drop_along
 from leasehold.schema_change.plan.foreign_keys import Referring
 from leasehold.schema_change.steps.element_paths import ElementPath
-from leasehold.sql.syntax.statements import AlterTable, DropTable
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    DropTable,
+)
 
 
 @dataclass(frozen=True, slots=True)

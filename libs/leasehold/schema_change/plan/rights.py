@@ -10,17 +10,19 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
-from leasehold.model.errors import DifferentOwners, InsufficientPrivilege, Refused
+from leasehold.model.errors import DifferentOwners, Refused
 from leasehold.schema_change.plan.indexes import find_indexed
 from leasehold.schema_change.plan.relation_kinds import as_named
 from leasehold.schema_change.plan.roles import DATABASE_NAME
+from leasehold.sql.syntax.object_statements import (
+    Comment,
+)
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AddForeignKey,
     AlterSequence,
     AlterTable,
     Change,
-    Comment,
     CreateIndex,
     CreateSequence,
     CreateTable,
@@ -33,6 +35,7 @@ from leasehold.sql.syntax.statements import (
     RenameSequence,
     RenameTable,
     RestartSequence,
+    SetSchema,
 )
 
 
@@ -47,6 +50,8 @@ def check_rights(change: Change, catalog: Catalog, actor: int) -> None:
     access = catalog.access
     if actor == BOOTSTRAP_ROLE or access.roles.is_superuser(actor):
         return
+    for name in _names_said(change):
+        access.check_may_use(actor, name)
     match change:
         case CreateTable():
             check_create(access, actor, change.schema)
@@ -65,6 +70,9 @@ def check_rights(change: Change, catalog: Catalog, actor: int) -> None:
                 check_owner(access, actor, table.table_id, change.name, "index")
         case DropTable() | DropSequence() | RestartSequence() | AlterSequence() | RenameSequence():
             _check_relation(catalog, actor, change.name)
+        case SetSchema(name=name, to=to):
+            _check_relation(catalog, actor, name)
+            check_create(access, actor, to)
         case Comment(named=named):
             _check_relation(catalog, actor, named.relation or named.name)
         case OwnSequence():
@@ -73,13 +81,24 @@ def check_rights(change: Change, catalog: Catalog, actor: int) -> None:
                 _check_relation(catalog, actor, change.owner.table)
 
 
+def _names_said(change: Change) -> Iterator[str]:
+    """Yield the relations that a change names and does not make."""
+    match change:
+        case AlterTable(table=name) | CreateIndex(table=name) | SetSchema(name=name):
+            yield name
+        case DropTable(name=name) | DropIndex(name=name) | DropSequence(name=name):
+            yield name
+    keys = change.foreign_keys if isinstance(change, CreateTable) else ()
+    yield from (key.table for key in keys)
+
+
 def check_create(access: Access, actor: int, schema: str = "") -> None:
-    """Check that `actor` may make tables and sequences, in public, or in a schema of its own.
-    Raises InsufficientPrivilege."""
+    """Check that `actor` may make tables and sequences, in public, or in another
+    schema. Raises InsufficientPrivilege."""
     namespace = access.namespaces_by_name.get(schema)
     if namespace is not None:
-        if not access.is_owner(actor, namespace.namespace_id):
-            raise InsufficientPrivilege(f"permission denied for schema {schema}")
+        number = namespace.namespace_id
+        check_privilege(access, actor, "schema", number, (), Privilege.CREATE, schema)
         return
     check_privilege(access, actor, "database", DATABASE, (), Privilege.CREATE, DATABASE_NAME)
 

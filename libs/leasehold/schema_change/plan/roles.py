@@ -150,7 +150,11 @@ class RoleChanges:
                 password=options.password, empty_password=options.empty_password
             )
             own = options == own_password and options.password is not None
-            if role != self._me or not (own or options == RoleOptions(revokes_key=True)):
+            own |= options in (
+                RoleOptions(revokes_key=True),
+                RoleOptions(search_path=options.search_path),
+            )
+            if role != self._me or not own:
                 raise InsufficientPrivilege("permission denied")
         if role.role_id == BOOTSTRAP_ROLE and options.superuser is False:
             raise FeatureNotSupported(
@@ -176,15 +180,8 @@ class RoleChanges:
         self.access = self.access.with_roles(self.access.roles.with_role(role))
 
     def _check_free(self, name: str, position: int) -> None:
-        """Raise ReservedName (42939), DuplicateRole (42710), FeatureNotSupported."""
+        """Raise ReservedName (42939), DuplicateRole (42710)."""
         self._check_not_reserved(name)
-        if name in self.access.namespaces_by_name:
-            raise FeatureNotSupported(
-                f"schema {name!r} would be that of the role of its name, which comes first where"
-                " that one names a table without its schema: search_path is not supported",
-                hint="Give it another name.",
-                position=position,
-            )
         if self.access.roles.find(name) is not None:
             raise DuplicateRole(f'role "{name}" already exists', position=position)
 
@@ -309,7 +306,7 @@ def _with_options(role: Role, options: RoleOptions) -> Role:
         name: value
         for name in (
             *("superuser", "inherits", "may_create_roles", "may_create_databases"),
-            *("may_log_in", "connections_max", "valid_until_us"),
+            *("may_log_in", "connections_max", "valid_until_us", "search_path"),
         )
         if (value := getattr(options, name)) is not None
     }

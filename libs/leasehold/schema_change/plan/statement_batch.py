@@ -10,7 +10,7 @@ All that is taken away is one job (`drops.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final
@@ -21,7 +21,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import Edit, Kind, apply_edits
 from leasehold.catalog.element_forms import FOREIGN_KEY_FORM
 from leasehold.catalog.elements import CommitContext
-from leasehold.catalog.job import Job, Step
+from leasehold.catalog.job import NO_WAY_BACK, Job, Step
 from leasehold.catalog.names import collect_relation_names
 from leasehold.catalog.overlay import CatalogAhead
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
@@ -66,7 +66,11 @@ from leasehold.schema_change.plan.joined_jobs import (
     join_plans,
     table_after,
 )
-from leasehold.schema_change.plan.namespaces import change_namespaces, check_namespace
+from leasehold.schema_change.plan.namespaces import (
+    change_namespaces,
+    check_namespace,
+    describe_along,
+)
 from leasehold.schema_change.plan.other_objects import comment_on
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.primary_key import give_key, read_key_change
@@ -82,19 +86,21 @@ from leasehold.schema_change.plan.rights import check_owners, check_rights, chec
 from leasehold.schema_change.plan.role_changes import change_access
 from leasehold.schema_change.plan.transaction_job import join_tables, refuse_in_transaction
 from leasehold.schema_change.plan.views import change_views, follow_tables, refuse_view
+from leasehold.sql.syntax.object_statements import (
+    Comment,
+    EnumStatement,
+    NamespaceStatement,
+    ViewStatement,
+)
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
-    Comment,
     CreateSequence,
     CreateTable,
     DropSequence,
     DropTable,
-    EnumStatement,
-    NamespaceStatement,
     OwnSequence,
-    ViewStatement,
 )
 
 Answer = dict[str, Any]
@@ -137,6 +143,8 @@ class StatementBatch:
     written: frozenset[int] = frozenset()
     demands: frozenset[tuple[int, int]] = frozenset()
     temporary: bool = False
+    _stays_gone: bool = False
+    """What is taken away can't come back: its schema goes with the request."""
 
     @classmethod
     def on(
@@ -220,6 +228,8 @@ class StatementBatch:
         jobs = list(self.jobs.values())
         if self._drops:
             taking = join_drops(self._drops, self._earlier.job_id)
+            if self._stays_gone:
+                taking = replace(taking, point=NO_WAY_BACK)
             jobs.append(with_new_tables(taking, self.made) if waits else taking)
         begun = (JobWrite(job.job_id, job.to_wire()) for job in jobs)
         emptied = map(TableTruncated, self.truncated)
@@ -294,7 +304,7 @@ class StatementBatch:
         if isinstance(change, EnumStatement):
             return self._take_enum(change, ahead, (sql, request_id, context, rows_about))
         if isinstance(change, NamespaceStatement):
-            return self._take_namespace(change, ahead)
+            return self._take_namespace(change, ahead, (sql, request_id, context, rows_about))
         if isinstance(change, Comment) and self.comments:
             commented = comment_on(change, ahead)
             if commented is not None:
@@ -405,12 +415,38 @@ class StatementBatch:
             answer["notices"] = notices
         return answer
 
-    def _take_namespace(self, change: NamespaceStatement, ahead: CatalogAhead) -> Answer:
+    def _take_namespace(
+        self, change: NamespaceStatement, ahead: CatalogAhead, said: tuple[Any, ...]
+    ) -> Answer:
+        """Make or drop a schema, which is done at once; what lies in it goes by a job, whoever
+        owns it."""
         made = change_namespaces(change, ahead, self.actor)
         if made.access is ahead.access:
             return {"notice": made.notices[0]}
-        self.catalog.access = made.access
-        return {"access": True}
+        if not made.along:
+            self.catalog.access = made.access
+            return {"access": True}
+        if self.whole:
+            raise FeatureNotSupported(
+                f"DROP SCHEMA {change.name} CASCADE inside of a transaction block is not supported"
+                " while something lies in it",
+                hint="Send it by itself, outside of BEGIN.",
+            )
+        self._stays_gone = True
+        answers = self._take_as_first_role(made.along, said)
+        namespace = self.catalog.access.namespaces_by_name[change.name]
+        self.catalog.access = self.catalog.access.without_namespace(namespace.namespace_id)
+        beside = (words for each in answers for words in read_notices(each))
+        along = dict.fromkeys((*describe_along(made.along), *beside))
+        return _answer_of_several(answers, tuple(along))
+
+    def _take_as_first_role(self, changes: Iterable[Change], said: tuple[Any, ...]) -> list[Answer]:
+        """Take changes that follow from one that was allowed."""
+        actor, self.actor = self.actor, BOOTSTRAP_ROLE
+        try:
+            return [self.take(each, *said) for each in changes]
+        finally:
+            self.actor = actor
 
     def _take_enum(
         self, change: EnumStatement, ahead: CatalogAhead, said: tuple[Any, ...]
@@ -419,23 +455,10 @@ class StatementBatch:
         made = change_enums(change, ahead, self.actor)
         changed = made.access is not ahead.access
         self.catalog.access = made.access
-        actor, self.actor = self.actor, BOOTSTRAP_ROLE
-        try:
-            answers = [self.take(each, *said) for each in made.tables]
-        finally:
-            self.actor = actor
+        answers = self._take_as_first_role(made.tables, said)
         notices = [*made.notices, *(n for each in answers for n in read_notices(each))]
-        answer: Answer = {"access": True} if changed or answers else {}
-        jobs = list(dict.fromkeys(each["job"] for each in answers if "job" in each))
-        if len(jobs) == 1:
-            answer["job"] = jobs[0]
-        elif jobs:
-            answer["jobs"] = tuple(jobs)
-        if notices:
-            answer["notice"] = "; ".join(notices)
-        if len(notices) > 1:
-            answer["notices"] = tuple(notices)
-        return answer
+        answer = _answer_of_several(answers, notices)
+        return {"access": True, **answer} if changed or answers else answer
 
     def _key_new_table(
         self, change: AlterTable, catalog: Catalog, said: tuple[Any, ...]
@@ -754,3 +777,18 @@ def _take_all_steps(table: Descriptor, job: Job) -> Descriptor:
         replace(column, missing=None, moment=None, moment_zone="") for column in table.columns
     )
     return replace(table, modified_us=0, lock_moves=(), columns=columns)
+
+
+def _answer_of_several(answers: Sequence[Answer], notices: Sequence[str]) -> Answer:
+    """Return the answer of a statement that is several changes."""
+    answer: Answer = {"access": True} if answers else {}
+    jobs = list(dict.fromkeys(each["job"] for each in answers if "job" in each))
+    if len(jobs) == 1:
+        answer["job"] = jobs[0]
+    elif jobs:
+        answer["jobs"] = tuple(jobs)
+    if notices:
+        answer["notice"] = "; ".join(notices)
+    if len(notices) > 1:
+        answer["notices"] = tuple(notices)
+    return answer

@@ -16,7 +16,9 @@ from leasehold.catalog.sequence_ownership import find_existing, list_own_sequenc
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema_change.plan.busy_tables import free_table
 from leasehold.schema_change.plan.results import TruncatePlan
-from leasehold.sql.syntax.statements import Truncate
+from leasehold.sql.syntax.statements import (
+    Truncate,
+)
 
 NOTHING_TO_RESTART = "RESTART IDENTITY: no column has an identity, so there is nothing to restart"
 

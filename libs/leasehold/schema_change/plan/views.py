@@ -29,6 +29,11 @@ from leasehold.schema_change.plan.dependents import Doomed, cascade_notice
 from leasehold.schema_change.plan.rights import check_create
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.syntax import tree
+from leasehold.sql.syntax.object_statements import (
+    CreateView,
+    DropView,
+    ViewStatement,
+)
 from leasehold.sql.syntax.positions import position_of, with_position
 from leasehold.sql.syntax.reading import read_statement
 from leasehold.sql.syntax.statements import (
@@ -36,13 +41,10 @@ from leasehold.sql.syntax.statements import (
     AlterType,
     Change,
     CreateIndex,
-    CreateView,
     DropColumn,
     DropTable,
-    DropView,
     RenameTable,
     Truncate,
-    ViewStatement,
 )
 from leasehold.values.time_zone import UTC
 
@@ -66,7 +68,7 @@ def _create(change: CreateView, catalog: Catalog, actor: int) -> Access:
     access = catalog.access
     before = access.views_by_name.get(change.name)
     if before is None:
-        check_create(access, actor)
+        check_create(access, actor, change.schema)
         _check_name(change, catalog)
     elif change.replace:
         check_owner(access, actor, before.table_id, before.name, "view")
@@ -146,7 +148,7 @@ def _bind(change: CreateView, catalog: Catalog) -> View:
         for name, table in binder.views.named_tables.items()
     )
     views = {name: view.table_id for name, view in binder.views.named_views.items()}
-    return View(0, change.name, change.text, columns, tables, views)
+    return View(0, change.name, change.text, columns, tables, views, change.schema)
 
 
 def _names(change: CreateView, names: Sequence[str]) -> list[str]:

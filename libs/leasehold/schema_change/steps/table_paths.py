@@ -4,10 +4,12 @@ which changes its primary key."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from leasehold.catalog.descriptor import Descriptor, LockMove
 from leasehold.catalog.edits import FENCE_BEFORE
 from leasehold.catalog.elements import Column, ForeignKey, Index
+from leasehold.catalog.namespaces import bare, qualified
 from leasehold.catalog.sequence import Sequence
 from leasehold.catalog.states import State
 from leasehold.schema_change.steps.element_paths import (
@@ -28,6 +30,15 @@ def rename_key(table: Descriptor, name: str) -> ElementPath:
     """Rename the primary key and its index. Only DDL, ON CONFLICT ON CONSTRAINT and errors name
     them, each under one version."""
     return ElementPath(table, after_commit=(Stage({"key_name": name}),))
+
+
+def move_relation(relation: Descriptor, schema: str, name: str) -> ElementPath:
+    """Let a table or a sequence lie in another schema, with which its new name begins. Both names
+    resolve while two versions live, as where one is renamed."""
+    there: dict[str, Any] = {"name": name, "alias": relation.name, "schema": schema}
+    if relation.sequence is None and not relation.hidden_key:
+        there["key_name"] = qualified(schema, bare(relation.schema, relation.key_constraint))
+    return ElementPath(relation, after_commit=(Stage(there), Stage({"alias": ""})))
 
 
 def drop_table(table: Descriptor) -> ElementPath:

@@ -34,8 +34,8 @@ GENIDS: Final = BIGINT
 class BoundConflict:
     """The ON CONFLICT of an INSERT. `arbiters` are the indexes that are looked at, 0 for the
     primary key, () for all unique ones. `update` is None for DO NOTHING; else a query over the
-    slots of the row that is there, then of the one that was to be inserted, which gives whether
-    WHERE holds, then the values of `assigned`."""
+    slots of the row that is there, then of the one that was to be inserted, which gives true and
+    the values of `assigned`, and no row where WHERE does not hold."""
 
     arbiters: tuple[int, ...]
     assigned: tuple[Column, ...]

@@ -354,7 +354,7 @@ class WriteBinder:
         expressions.clause = "ON CONFLICT DO UPDATE"
         self._binder.needs.add(relation, Privilege.UPDATE)
         assigned, values, _ = self._assigned(descriptor, relation, conflict.updates, expressions)
-        holds: Bound = Value(BOOLEAN, 1)
+        holds: Bound | None = None
         if conflict.where is not None:
             holds = expressions.bind_condition(conflict.where, "WHERE")
         slots = {
@@ -362,7 +362,8 @@ class WriteBinder:
             **self._slots(excluded, columns, self._numbered + len(columns)),
         }
         beside = expressions.only_rows.beside(None)
-        body = BoundSelect((holds, *values), beside)
+        # What SET says is computed for a row of which WHERE holds alone.
+        body = BoundSelect((Value(BOOLEAN, 1), *values), beside, holds)
         return BoundConflict(arbiters, assigned, query_of(with_slots(body, slots)))
 
     def _arbiters(

@@ -18,7 +18,11 @@ from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
 from leasehold.sql.syntax.names import name_beside, relation_name
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Expression, Reading, names_of
-from leasehold.sql.syntax.statements import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
+from leasehold.sql.syntax.statements import (
+    CheckDefinition,
+    ForeignKeyDefinition,
+    UniqueDefinition,
+)
 
 KEY_COLUMNS_MAX: Final = 32
 

@@ -7,7 +7,13 @@ from typing import Final
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import listed_name, relation_name
 from leasehold.sql.syntax.statement import Reading, Span, names_of
-from leasehold.sql.syntax.statements import DropIndex, DropSequence, DropTable, TableNamed, Truncate
+from leasehold.sql.syntax.statements import (
+    DropIndex,
+    DropSequence,
+    DropTable,
+    TableNamed,
+    Truncate,
+)
 
 handles("DropStmt", "objects", "removeType", "behavior", "missing_ok", "concurrent")
 handles("TruncateStmt", "relations", "restart_seqs", "behavior")

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from leasehold.catalog.schema_names import PUBLIC
+from leasehold.catalog.namespaces import qualified
+from leasehold.catalog.schema_names import PUBLIC, SCHEMAS
 from leasehold.model.errors import Refused
 from leasehold.sql.ddl.drops import CASCADE
-from leasehold.sql.ddl.other_objects import read_object_name
+from leasehold.sql.ddl.other_objects import read_object_name, read_schema_owner
 from leasehold.sql.ddl.roles import read_role_named
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.enum_names import ANY_NAME, EnumNames
-from leasehold.sql.syntax.roles.grant_statements import ChangeOwner, ObjectNamed
-from leasehold.sql.syntax.statement import Reading, Span, names_of
-from leasehold.sql.syntax.statements import (
+from leasehold.sql.syntax.names import listed_name, listed_schema
+from leasehold.sql.syntax.object_statements import (
     AddLabel,
-    Change,
     CreateEnum,
     DropAbsent,
     DropEnum,
     ObjectKind,
     RenameEnum,
     RenameLabel,
+)
+from leasehold.sql.syntax.roles.grant_statements import ChangeOwner, ObjectNamed
+from leasehold.sql.syntax.statement import Reading, Span, names_of
+from leasehold.sql.syntax.statements import (
+    Change,
 )
 from leasehold.values.enums import Enumeration, add_label, make_labels, rename_label
 
@@ -40,7 +44,9 @@ def read_create_enum(reading: Reading, body: Body) -> CreateEnum:
     reading.read("CreateEnumStmt", body)
     name, position = _named(reading, body["typeName"])
     labels = names_of(body.get("vals", []))
-    return CreateEnum(name, labels, reading.enums.new_id(name), position)
+    *before, _ = names_of(body["typeName"])
+    schema = "" if before in ([], [PUBLIC]) else before[0]
+    return CreateEnum(name, labels, reading.enums.new_id(name), position, schema)
 
 
 def refuse_other_type(reading: Reading, body: Body) -> NoReturn:
@@ -65,11 +71,23 @@ def read_rename_enum(reading: Reading, body: Body) -> RenameEnum:
     """ALTER TYPE name RENAME TO name"""
     reading.read("RenameStmt", body)
     name, position = _named(reading, body["object"]["List"]["items"])
-    return RenameEnum(name, body["newname"], position)
+    *before, _ = names_of(body["object"]["List"]["items"])
+    schema = "" if before in ([], [PUBLIC]) else before[0]
+    return RenameEnum(name, qualified(schema, body["newname"]), position, schema)
+
+
+def read_move_enum(reading: Reading, body: Body) -> RenameEnum:
+    """ALTER TYPE name SET SCHEMA schema"""
+    nodes = body["object"]["List"]["items"]
+    name, position = _named(reading, nodes)
+    schema = listed_schema(reading, body["newschema"])
+    return RenameEnum(name, qualified(schema, names_of(nodes)[-1]), position, schema)
 
 
 def read_enum_owner(reading: Reading, body: Body) -> ChangeOwner:
-    """ALTER TYPE name OWNER TO role"""
+    """ALTER TYPE name OWNER TO role, and ALTER SCHEMA name OWNER TO role"""
+    if body["objectType"] == "OBJECT_SCHEMA":
+        return read_schema_owner(reading, body)
     if body["objectType"] != "OBJECT_TYPE":
         said = body["objectType"].removeprefix("OBJECT_").replace("_", " ")
         reading.refuse(f"ALTER {said} … OWNER TO is not supported", reading.verb)
@@ -81,28 +99,27 @@ def read_enum_owner(reading: Reading, body: Body) -> ChangeOwner:
 
 
 def read_drop_enum(reading: Reading, body: Body) -> tuple[DropEnum | DropAbsent, ...]:
-    """DROP TYPE [IF EXISTS] name, … [CASCADE | RESTRICT]: a statement for each. There is no type in
-    another schema than public, but those that are built in."""
+    """DROP TYPE [IF EXISTS] name, … [CASCADE | RESTRICT]: a statement for each. In schemas that
+    are built in, but for public, are those alone that are built in."""
     reading.read("DropStmt", body)
     exists, cascade = bool(body.get("missing_ok")), body["behavior"] == CASCADE
     spans = reading.listed(Span(reading.behind(reading.verb + 2, "if exists"), reading.span.end))
     read: list[DropEnum | DropAbsent] = []
     for node, span in zip(body["objects"], spans, strict=True):
         named, position = read_object_name(ObjectKind.TYPE, node), reading.position(span.first)
-        if named.schema:
+        if named.schema in SCHEMAS:
             read.append(DropAbsent(ObjectKind.TYPE, named, exists, position, DropEnum.tag))
         else:
-            read.append(DropEnum(named.name, exists, position, cascade))
+            name = qualified(named.schema, named.name)
+            read.append(DropEnum(name, exists, position, cascade))
     return tuple(read)
 
 
 def _named(reading: Reading, nodes: list[Any]) -> tuple[str, int]:
-    """Return the name that a list spells, and where it stands."""
-    *schema, name = names_of(nodes)
+    """Return the name that a list spells, behind its schema unless that is public, and where it
+    stands."""
     first = reading.behind(reading.verb + 2)
-    if schema and schema != [PUBLIC]:
-        reading.refuse(f"types lie in schema public, and none in {schema[0]!r:.80}", first)
-    return name, reading.position(first)
+    return listed_name(reading, names_of(nodes), first), reading.position(first)
 
 
 def follow_enums(enums: EnumNames, change: Change) -> None:
@@ -119,7 +136,8 @@ def _follow(enums: EnumNames, change: Change) -> None:
     known = enums.find(getattr(change, "name", ""))
     match change:
         case CreateEnum():
-            enums.put(Enumeration(change.type_id, change.name, make_labels(change.labels)))
+            labels = make_labels(change.labels)
+            enums.put(Enumeration(change.type_id, change.name, labels, change.schema))
         case DropEnum():
             enums.drop(change.name)
         case AddLabel() if known is not None and not known.has_label(change.label):
@@ -128,6 +146,6 @@ def _follow(enums: EnumNames, change: Change) -> None:
             enums.put(rename_label(known, change.label, change.to))
         case RenameEnum() if known is not None:
             enums.drop(change.name)
-            enums.put(Enumeration(known.type_id, change.to, known.labels))
+            enums.put(Enumeration(known.type_id, change.to, known.labels, change.schema))
         case _:
             return

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal, NoReturn
 
+from leasehold.catalog.search_path import SETTING as SEARCH_PATH
+from leasehold.catalog.search_path import read_search_path
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.ddl.roles import read_role_named, read_roles
 from leasehold.sql.syntax.accounting import Body, handles
-from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.names import listed_element, relation_name
 from leasehold.sql.syntax.roles.grant_statements import (
     ChangeOwner,
     DropOwned,
@@ -140,19 +143,32 @@ def refuse_default_privileges(reading: Reading, body: Body) -> GrantPrivileges:
 
 
 def read_role_setting(reading: Reading, body: Body) -> AlterRole:
-    """ALTER ROLE name RESET leasehold.request_key, the one setting of a role's that is kept here:
-    its key of before is then worth nothing."""
-    setting = body["setstmt"].get("VariableSetStmt", body["setstmt"])
-    wanted = (setting.get("kind"), setting.get("name")) == ("VAR_RESET", REQUEST_KEY)
-    if not wanted or "database" in body or "role" not in body:
+    """ALTER ROLE name {SET search_path = … | RESET search_path}, and ALTER ROLE name RESET
+    leasehold.request_key: its key of before is then worth nothing. No other setting of a role is
+    kept here."""
+    said = body["setstmt"].get("VariableSetStmt", body["setstmt"])
+    options = _role_options(said.get("kind"), said.get("name"), said.get("args", ()))
+    if options is None or "database" in body or "role" not in body:
         _refuse_role_setting(reading, body)
     reading.read("AlterRoleSetStmt", body)
-    return AlterRole(read_role_named(reading, body["role"]), RoleOptions(revokes_key=True))
+    return AlterRole(read_role_named(reading, body["role"]), options)
+
+
+def _role_options(kind: str, name: str, nodes: Sequence[Any]) -> RoleOptions | None:
+    """Return what a setting of a role says, None for one that is not kept."""
+    resets = kind in ("VAR_RESET", "VAR_SET_DEFAULT")
+    if name == REQUEST_KEY and kind == "VAR_RESET":
+        return RoleOptions(revokes_key=True)
+    if name != SEARCH_PATH or not (resets or kind == "VAR_SET_VALUE"):
+        return None
+    path = "" if resets else ", ".join(map(listed_element, nodes))
+    read_search_path(path)
+    return RoleOptions(search_path=path)
 
 
 def _refuse_role_setting(reading: Reading, body: Body) -> NoReturn:
     """Refuse ALTER ROLE … SET, by its name."""
     raise FeatureNotSupported(
-        "ALTER ROLE … SET is not supported: settings are said by each session",
+        "ALTER ROLE … SET is not supported but for search_path: settings are said by each session",
         position=reading.position(reading.verb),
     )

@@ -14,7 +14,11 @@ from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.names import name_beside, relation_name, schema_of
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Expression, Reading, Span, names_of
-from leasehold.sql.syntax.statements import CreateIndex, IndexExpression, IndexOrder
+from leasehold.sql.syntax.statements import (
+    CreateIndex,
+    IndexExpression,
+    IndexOrder,
+)
 
 INDEX_COLUMNS_MAX: Final = 32
 

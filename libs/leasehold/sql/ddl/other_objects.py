@@ -10,8 +10,7 @@ from leasehold.catalog.namespaces import qualified
 from leasehold.catalog.schema_names import PUBLIC, SCHEMAS
 from leasehold.sql.ddl.roles import read_role_named
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
-from leasehold.sql.syntax.statement import Reading, Span, names_of, only
-from leasehold.sql.syntax.statements import (
+from leasehold.sql.syntax.object_statements import (
     Comment,
     CreateNamespace,
     DropAbsent,
@@ -20,6 +19,8 @@ from leasehold.sql.syntax.statements import (
     ObjectKind,
     ObjectName,
 )
+from leasehold.sql.syntax.roles.grant_statements import ChangeOwner, ObjectNamed
+from leasehold.sql.syntax.statement import Reading, Span, names_of, only
 
 handles("CommentStmt", "objtype", "object", "comment")
 handles("CreateExtensionStmt", "extname", "if_not_exists", "options")
@@ -64,7 +65,9 @@ _OF_RELATION: Final = frozenset(
     }
 )
 """What is named after the relation that it belongs to."""
-_RELATIONS: Final = frozenset({ObjectKind.TABLE, ObjectKind.INDEX, ObjectKind.SEQUENCE})
+_RELATIONS: Final = frozenset(
+    {ObjectKind.TABLE, ObjectKind.INDEX, ObjectKind.SEQUENCE, ObjectKind.VIEW}
+)
 """What may lie in another schema than public."""
 
 
@@ -135,7 +138,10 @@ def read_comment(reading: Reading, body: Body) -> Comment:
     two = kind in (ObjectKind.MATERIALIZED_VIEW, ObjectKind.FOREIGN_TABLE)
     first = word_index + 1 + two
     text = body.get("comment") or None  # an empty one is none
-    return Comment(kind, read_object_name(kind, body["object"]), reading.position(first), text)
+    named = read_object_name(kind, body["object"])
+    if kind is ObjectKind.TYPE and named.schema not in SCHEMAS:
+        named = ObjectName(qualified(named.schema, named.name))
+    return Comment(kind, named, reading.position(first), text)
 
 
 def read_create_extension(reading: Reading, body: Body) -> MakeBuiltIn:
@@ -155,6 +161,13 @@ def read_create_schema(reading: Reading, body: Body) -> CreateNamespace:
     name = body.get("schemaname", "" if owner is None else owner.name)
     exists = bool(body.get("if_not_exists"))
     return CreateNamespace(name, exists, reading.position(first), owner)
+
+
+def read_schema_owner(reading: Reading, body: Body) -> ChangeOwner:
+    """ALTER SCHEMA name OWNER TO role"""
+    reading.read("AlterOwnerStmt", body)
+    named = ObjectNamed(body["object"]["String"]["sval"], reading.position(reading.verb + 2))
+    return ChangeOwner("schema", named, read_role_named(reading, body["newowner"]))
 
 
 def read_drop_schema(reading: Reading, body: Body) -> tuple[DropNamespace, ...]:

@@ -53,6 +53,7 @@ from leasehold.sql.ddl.roles import (
     read_rename_role,
 )
 from leasehold.sql.ddl.sequences import read_alter_sequence, read_create_sequence
+from leasehold.sql.ddl.set_schema import read_set_schema
 from leasehold.sql.ddl.views import read_create_view, read_drop_view
 from leasehold.sql.syntax.accounting import Body
 from leasehold.sql.syntax.enum_names import ANY_NAME, EnumNames
@@ -60,7 +61,11 @@ from leasehold.sql.syntax.marks import Mark, skip_explain
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
 from leasehold.sql.syntax.parsing import parse
 from leasehold.sql.syntax.statement import Reading, Words
-from leasehold.sql.syntax.statements import Change, Explain, Statement
+from leasehold.sql.syntax.statements import (
+    Change,
+    Explain,
+    Statement,
+)
 from leasehold.sql.syntax.words import is_word
 from leasehold.values.time_zone import UTC, zone_of
 
@@ -78,7 +83,7 @@ CHANGE_KINDS: Final = frozenset(
         *("CreateStmt", "IndexStmt", "CreateSeqStmt", "AlterTableStmt", "AlterSeqStmt"),
         *("RenameStmt", "DropStmt", "TruncateStmt", "CommentStmt", "ViewStmt"),
         *("CreateRoleStmt", "AlterRoleStmt", "DropRoleStmt", "GrantRoleStmt", "GrantStmt"),
-        *("CreateEnumStmt", "AlterEnumStmt", "AlterOwnerStmt"),
+        *("CreateEnumStmt", "AlterEnumStmt", "AlterOwnerStmt", "AlterObjectSchemaStmt"),
         *("ReassignOwnedStmt", "DropOwnedStmt", "AlterDefaultPrivilegesStmt", "AlterRoleSetStmt"),
     }
 )
@@ -96,6 +101,7 @@ _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Change]]] = {
     "CreateEnumStmt": read_create_enum,
     "AlterEnumStmt": read_alter_enum,
     "AlterOwnerStmt": read_enum_owner,
+    "AlterObjectSchemaStmt": read_set_schema,
     "CompositeTypeStmt": refuse_other_type,
     "CreateRangeStmt": refuse_other_type,
     "CreateDomainStmt": refuse_other_type,

@@ -8,8 +8,13 @@ from leasehold.sql.ddl.drops import CASCADE
 from leasehold.sql.ddl.other_objects import read_object_name
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name, schema_of
+from leasehold.sql.syntax.object_statements import (
+    CreateView,
+    DropAbsent,
+    DropView,
+    ObjectKind,
+)
 from leasehold.sql.syntax.statement import Reading, Span, names_of
-from leasehold.sql.syntax.statements import CreateView, DropAbsent, DropView, ObjectKind
 
 handles(
     "ViewStmt",
@@ -33,8 +38,6 @@ def read_create_view(reading: Reading, body: Body) -> CreateView:
             "CREATE RECURSIVE VIEW is not supported: CREATE VIEW … AS WITH RECURSIVE is", kind
         )
     name = relation_name(reading, body["view"])
-    if schema_of(reading, body["view"]):
-        reading.refuse("views lie in schema public: of others there are tables and sequences", kind)
     first = reading.at(body["view"]["location"])
     word_index = reading.behind_name(first)
     if reading.word(word_index) == "(":
@@ -50,12 +53,13 @@ def read_create_view(reading: Reading, body: Body) -> CreateView:
         bool(body.get("replace")),
         reading.position(first),
         reading.position(begin) - 1 - reading.offset,
+        schema_of(reading, body["view"]),
     )
 
 
 def read_drop_view(reading: Reading, body: Body) -> tuple[DropView | DropAbsent, ...]:
     """DROP VIEW [IF EXISTS] v, … [CASCADE | RESTRICT]: a statement for each. There is no view in
-    another schema than public."""
+    a schema that is built in, but for public."""
     reading.read("DropStmt", body)
     exists, cascade = bool(body.get("missing_ok")), body["behavior"] == CASCADE
     spans = reading.listed(Span(reading.behind(reading.verb + 2, "if exists"), reading.span.end))

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from leasehold.sql.session.transactions import modes
 from leasehold.sql.syntax.accounting import Body, handles
+from leasehold.sql.syntax.names import listed_element
 from leasehold.sql.syntax.own_session_words import MODES_ALONE, VERIFYRETRY, modes_alone
 from leasehold.sql.syntax.session_statements import Reset, Set, SetModes, Show
 from leasehold.sql.syntax.statement import Reading, only
@@ -15,6 +16,7 @@ handles("VariableShowStmt", "name")
 
 _OF_ROLES: Final = ("role", "session_authorization")
 _OWN_NAMES: Final = {"verifyretry": "leasehold.verifyretry"}
+_PATH: Final = "search_path"
 _WHOLE_INTERVAL: Final = 0x7FFF
 
 
@@ -44,6 +46,8 @@ def set_or_reset(reading: Reading, body: Body) -> Set | SetModes | Reset:
     if kind == "VAR_SET_DEFAULT":
         value = "UTF8" if reading.word(reading.span.end - 1) == "names" else None
         return Set(name, value, local)
+    if name == _PATH:
+        return Set(name, ", ".join(map(listed_element, body["args"])), local)
     return Set(name, ", ".join(_value(reading, node) for node in body["args"]), local)
 
 

@@ -19,6 +19,7 @@ from leasehold.sql.ddl.schema_statements import (
 )
 from leasehold.sql.session.copying import copied
 from leasehold.sql.session.cursors import declared, explained_cursor, fetched
+from leasehold.sql.session.search_path import shift_back
 from leasehold.sql.session.settings import set_or_reset, shown
 from leasehold.sql.session.table_as import read_create_table_as
 from leasehold.sql.session.transactions import set_constraints, transaction
@@ -139,6 +140,17 @@ def shifted(error: Refused, offset: int) -> Refused:
     if "position" not in error.detail or not offset:
         return error
     return with_position(error, position_of(error) + offset)
+
+
+def as_said(error: Refused, statement: SessionStatement) -> Refused:
+    """The refusal of a statement, said of the client's text and in its words."""
+    error = shifted(error, statement.offset)
+    for named, said in statement.called:
+        error.message = error.message.replace(f'"{named}"', f'"{said}"')
+        error.message = error.message.replace(f"'{named}'", f"'{said}'")
+    if not statement.insertions or "position" not in error.detail:
+        return error
+    return with_position(error, shift_back(position_of(error), statement.insertions))
 
 
 # ------------------------------------------------------------------ what a session keeps

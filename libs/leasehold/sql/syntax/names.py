@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
+from leasehold.catalog.definitions import quoted
 from leasehold.catalog.namespaces import SEPARATOR, qualified
 from leasehold.catalog.schema_names import PG_TEMP, PUBLIC, SCHEMAS
 from leasehold.model.errors import InvalidDefinition
@@ -59,6 +60,12 @@ def schema_of(reading: Reading, body: Body) -> str:
     return "" if schema == PG_TEMP else _schema_said(reading, schema, word_index)
 
 
+def listed_element(node: Any) -> str:
+    """Return an element of a setting that is a list of names, in quotes where it needs them."""
+    ((_, body),) = node.items()
+    return quoted(body.get("sval", {}).get("sval", ""))
+
+
 def name_beside(reading: Reading, body: Body, field: str = "conname") -> str | None:
     """Return the name of an index or a constraint, which lies beside its table; None: none is
     said."""
@@ -72,6 +79,11 @@ def listed_name(reading: Reading, parts: tuple[str, ...], word_index: int) -> st
         _refuse_database(reading, word_index)
     schema = _schema_said(reading, parts[0] if len(parts) > 1 else None, word_index)
     return qualified(schema, parts[-1])
+
+
+def listed_schema(reading: Reading, schema: str) -> str:
+    """Return the schema of SET SCHEMA, "" = public. Raises FeatureNotSupported."""
+    return _schema_said(reading, schema, reading.span.end - 1)
 
 
 def _schema_said(reading: Reading, schema: str | None, word_index: int) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from leasehold.sql.syntax.cursor_movement import Movement
-from leasehold.sql.syntax.statements import Explain as ExplainChange
-from leasehold.sql.syntax.statements import Statement as Change
+from leasehold.sql.syntax.statements import (
+    Explain as ExplainChange,
+)
+from leasehold.sql.syntax.statements import (
+    Statement as Change,
+)
 from leasehold.values.dates import AsOf
 
 
@@ -266,13 +270,27 @@ Meaning: TypeAlias = (
 )
 
 
+class Insertion(NamedTuple):
+    """Characters of ours in a text: the first of them is its `position`-th; `length` of them."""
+
+    position: int
+    length: int
+
+
 @dataclass(frozen=True, slots=True)
 class SessionStatement:
-    """A statement of a client's text, before which stand `offset` characters."""
+    """A statement of a client's text, before which stand `offset` characters.
+
+    One whose names were looked up by a search path (`search_path.qualify`) has the schemas in its
+    text: `said` is what its client said, `insertions` what was put into the client's text, and
+    `called` the names of what it names, each with the one that was said."""
 
     text: str
     offset: int
     meaning: Meaning
+    said: SessionStatement | None = None
+    insertions: tuple[Insertion, ...] = ()
+    called: tuple[tuple[str, str], ...] = ()
 
     @property
     def leaves_failed_block(self) -> bool:

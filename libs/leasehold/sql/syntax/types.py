@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from leasehold.catalog.schema_names import PUBLIC
+from leasehold.catalog.namespaces import qualified
+from leasehold.catalog.schema_names import PUBLIC, SCHEMAS
 from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid, UnknownObject
 from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_unread
 from leasehold.sql.syntax.enum_names import FindEnum, no_enums
@@ -45,6 +46,10 @@ _NOT_HERE: Final = frozenset(
     }
 )
 """Types of PostgreSQL's own that are not built here, so that none can be made under the name."""
+_SERIALS: Final = frozenset(
+    {*("serial", "bigserial", "smallserial"), *("serial2", "serial4", "serial8")}
+)
+"""What stands in the place of a type and is none."""
 _DIGITS_MAX: Final = 6
 _WHOLE_INTERVAL: Final = 0x7FFF
 _FIELD_BITS: Final = {1 << 2: "year", 1 << 1: "month", 1 << 3: "day"} | {
@@ -81,7 +86,9 @@ def read_type_name(source: Source, body: Body, near: int) -> tuple[TypeName, Int
             raise UnknownObject(f'type "{PUBLIC}.{name}" does not exist', position=at)
     elif len(names) > 1 and names[:-1] != ["pg_catalog"]:
         if names[:-1] != ["information_schema"]:
-            refuse(f"the type {'.'.join(names)!r:.80}", at)
+            if len(names) > 2 or names[0] in SCHEMAS:
+                refuse(f"the type {'.'.join(names)!r:.80}", at)
+            return TypeName(at, qualified(*names), (), array), None
         known, length = DOMAINS.get(name, (f"information_schema.{name}", None))
         return TypeName(at, known, () if length is None else (length,), array), None
     if name == "char":
@@ -99,6 +106,11 @@ def is_built_in(name: str) -> bool:
     """Return whether it is the name of a type that no statement makes."""
     plain = SYNONYMS.get(name, name)
     return plain in KNOWN or plain in SYSTEM_TYPES or plain in VECTORS or plain == "float"
+
+
+def may_be_made(name: str) -> bool:
+    """Return whether a type of that name may be one that a statement has made."""
+    return not is_built_in(name) and name not in _NOT_HERE and name not in _SERIALS
 
 
 def find_enum(name: str, find: FindEnum, at: int) -> Enumeration:

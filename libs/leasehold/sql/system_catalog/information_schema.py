@@ -110,7 +110,7 @@ def _columns(catalog: SystemCatalog) -> Iterator[Row]:
                 "data_type": _data_type(kind),
                 **_measures(kind),
                 "udt_catalog": catalog.database,
-                "udt_schema": "pg_catalog" if kind.enum is None else PUBLIC,
+                "udt_schema": _schema_of_type(catalog, kind),
                 "udt_name": text.type_name(kind),
                 "dtd_identifier": str(number),
                 "is_self_referencing": "NO",
@@ -119,6 +119,13 @@ def _columns(catalog: SystemCatalog) -> Iterator[Row]:
                 "is_generated": "ALWAYS" if column.generated else "NEVER",
                 "generation_expression": default if column.generated else None,
             }
+
+
+def _schema_of_type(catalog: SystemCatalog, kind: Type) -> str:
+    if kind.enum is None:
+        return "pg_catalog"
+    known = catalog.access.enums.get(kind.enum.type_id, kind.enum)
+    return known.schema or PUBLIC
 
 
 def _data_type(kind: Type) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from leasehold.catalog import definitions as text
+from leasehold.catalog.namespaces import qualified
 from leasehold.catalog.schema_names import (
     INFORMATION_SCHEMA,
     LEASEHOLD,
@@ -134,19 +135,18 @@ class CatalogNames:
         return _two(name)
 
     def _relation(self, schema: str, name: str) -> int | None:
-        if schema in ("", PG_CATALOG):
-            found = SYSTEM_OIDS.get((PG_CATALOG, name))
-            if found is not None or schema:
-                return found
         if not schema:
-            own = self._catalog.relation_oid(name, TEMPORARY_SCHEMA)
-            return self._catalog.relation_oid(name) if own is None else own
+            return self._catalog.find_relation(name)
+        if schema == PG_CATALOG:
+            return SYSTEM_OIDS.get((PG_CATALOG, name))
         if schema == PG_TEMP:
             schema = TEMPORARY_SCHEMA
         found = SYSTEM_OIDS.get((schema, name))
         if found is not None:
             return found
-        return self._catalog.relation_oid(name, "" if schema == PUBLIC else schema)
+        prefix = "" if schema == PUBLIC else schema
+        self._catalog.access.check_may_use(self._catalog.role_id, qualified(prefix, name))
+        return self._catalog.relation_oid(name, prefix)
 
 
 def _function_oid(name: str) -> int | None:

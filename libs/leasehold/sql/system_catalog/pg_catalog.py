@@ -145,7 +145,7 @@ def _descriptions(catalog: SystemCatalog) -> Iterator[Row]:
 def _views(catalog: SystemCatalog) -> Iterator[Row]:
     for view in catalog.views:
         yield {
-            "schemaname": PUBLIC,
+            "schemaname": schema_shown(view),
             "viewname": view.name,
             "viewowner": catalog.role_name(catalog.access.owner_of(view.table_id)),
             "definition": catalog.view_text(oids.table_oid(view.table_id)),
@@ -344,7 +344,7 @@ def _types(catalog: SystemCatalog) -> Iterator[Row]:
     yield from built_in_types()
     for enum in catalog.access.enums.values():
         common: dict[str, Any] = {
-            "typnamespace": oids.PUBLIC_NAMESPACE,
+            "typnamespace": catalog.namespaces[enum.schema or PUBLIC],
             "typowner": catalog.access.owner_of(enum.type_id),
             "typisdefined": 1,
             "typtypmod": -1,
@@ -355,7 +355,7 @@ def _types(catalog: SystemCatalog) -> Iterator[Row]:
         yield {
             **common,
             "oid": oid,
-            "typname": enum.name,
+            "typname": enum.bare_name,
             "typlen": ENUM.size,
             "typtype": "e",
             "typbyval": 1,
@@ -367,7 +367,7 @@ def _types(catalog: SystemCatalog) -> Iterator[Row]:
         yield {
             **common,
             "oid": array_oid,
-            "typname": f"_{enum.name}",
+            "typname": f"_{enum.bare_name}",
             "typlen": -1,
             "typtype": "b",
             "typstorage": "x",
@@ -406,7 +406,10 @@ def _index_types(table: Descriptor, index: Index | None) -> list[Type]:
 
 def _namespaces(catalog: SystemCatalog) -> Iterator[Row]:
     for name, oid in catalog.namespaces.items():
-        yield {"oid": oid, "nspname": name, "nspowner": catalog.owner_of_namespace(name)}
+        made = catalog.access.namespaces_by_name.get(name)
+        acl = None if made is None else recorded(catalog, made.namespace_id)
+        owner = catalog.owner_of_namespace(name)
+        yield {"oid": oid, "nspname": name, "nspowner": owner, "nspacl": acl_texts(catalog, acl)}
 
 
 def _access_methods(_: SystemCatalog) -> Iterator[Row]:

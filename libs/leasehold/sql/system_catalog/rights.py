@@ -171,7 +171,8 @@ class Rights:
         return asking.met(held, self._access.grant_options(role, "database", DATABASE))
 
     def schema(self, asked: Asked, named: str | int, text: str) -> int | None:
-        """All may use a schema. Tables are made in `public` by whom the database lets."""
+        """All may use those that are built in. Tables are made in `public` by whom the database
+        lets."""
         role = self.role(asked)
         oid = self._catalog.names.oid("regnamespace", named) if isinstance(named, str) else named
         asking = Asking("schema", text)
@@ -183,8 +184,9 @@ class Rights:
             held = options = _P.USAGE | _P.CREATE
         elif oid == NAMESPACES[PUBLIC]:
             held |= self._access.privileges(role, "database", DATABASE) & _P.CREATE
-        elif oid in made and self._access.is_owner(role, made[oid]):
-            held |= _P.CREATE
+        elif oid in made:
+            held = self._access.privileges(role, "schema", made[oid])
+            options = self._access.grant_options(role, "schema", made[oid])
         return asking.met(held, options)
 
     def everybodys(self, kind: str, asked: Asked, named: str | int, text: str) -> int:

@@ -45,7 +45,8 @@ def _attributes(role: Role) -> Row:
 def roles_view(catalog: SystemCatalog) -> Iterator[Row]:
     """pg_roles."""
     for role in roles(catalog):
-        config = (f"leasehold.request_key={role.key_number}",)
+        path = (f"search_path={role.search_path}",) if role.search_path else ()
+        config = (*path, f"leasehold.request_key={role.key_number}")
         yield {**_attributes(role), "rolpassword": MASKED, "rolconfig": config}
 
 

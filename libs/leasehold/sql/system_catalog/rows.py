@@ -18,9 +18,10 @@ from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey, Index
 from leasehold.catalog.enum_types import as_called
-from leasehold.catalog.namespaces import as_shown, schema_shown
+from leasehold.catalog.namespaces import as_shown, qualified, schema_shown
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
-from leasehold.catalog.schema_names import PG_CATALOG, TEMPORARY_SCHEMA
+from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC, TEMPORARY_SCHEMA
+from leasehold.catalog.search_path import schemas_of
 from leasehold.catalog.states import READABLE
 from leasehold.catalog.view import is_view_id
 from leasehold.sql.system_catalog import oids
@@ -39,6 +40,7 @@ from leasehold.sql.system_catalog.sequences import (
     LastValue,
 )
 from leasehold.sql.system_catalog.system_rows import system_rows
+from leasehold.values.enums import Enumeration
 from leasehold.values.letters import ascii_lower
 from leasehold.values.oids import enum_oid
 from leasehold.values.types import SYNONYMS
@@ -47,13 +49,11 @@ Row = Mapping[str, Any]
 
 _ARRAY: Final = re.compile(r"(?:\[[0-9]*\])+")
 _ENUM_NAME: Final = re.compile(
-    r'\s*+(?:(?:public|"public")\.)?+(?:"(?P<quoted>(?:[^"]|"")++)"|(?P<bare>[^\s".\[]++))\s*+'
+    r'\s*+(?:(?P<within>"(?:[^"]|"")++"|[^\s".\[]++)\.)?(?:"(?P<quoted>(?:[^"]|"")++)"|(?P<bare>[^\s".\[]++))\s*+'
     r"(?P<array>(?:\[[0-9]*+\])++)?+\s*+",
     re.IGNORECASE,
 )
-_DRAWS: Final = re.compile(r"""nextval\('"((?:[^"']|"")++)"'::regclass\)""")
-_UNSAID: Final = frozenset({"", TEMPORARY_SCHEMA})
-"""What need not be said before a name."""
+_DRAWS: Final = re.compile(r"""nextval\('("(?:[^"']|"")++"|[^"'.]++)'::regclass\)""")
 _MODIFIERS: Final = frozenset("0123456789, ")
 _MASK: Final = 0xFFFF_FFFF
 _ZONES: Final = frozenset({"", " with time zone", " without time zone"})
@@ -127,9 +127,16 @@ class SystemCatalog:
         self.user: str = user
         self.settings = settings or {}
         views = self.access.views.values()
-        self.views = [view.relation for view in sorted(views, key=lambda view: view.name)]
-        enums = self.access.enums
-        known = [as_called(table, enums) for table in tables if table.state in READABLE]
+        named = sorted(views, key=lambda view: view.name)
+        self.views = [as_shown(view.relation) for view in named]
+        enums = self.enums_shown
+        known = [
+            as_called(table, enums)
+            for table in tables
+            # With its schema a table goes from all catalogs, before its versions are drained.
+            if table.state in READABLE
+            and (not table.schema or table.schema in self.access.namespaces_by_name)
+        ]
         self._called = {table.table_id: table for table in known}
         there = [self._as_shown(table) for table in known]
         self.tables = sorted((*there, *self.views), key=lambda table: table.name)
@@ -152,13 +159,18 @@ class SystemCatalog:
         return replace(shown, columns=columns)
 
     def _default_shown(self, default: str) -> str:
-        """Return a default, which names a sequence of another schema as that is shown."""
+        """Return a default, which names a sequence as that is shown along the search path."""
         found = _DRAWS.fullmatch(default)
-        named = "" if found is None else found[1].replace('""', '"')
-        schema, _, name = named.partition(".")
-        if schema not in self.access.namespaces_by_name:
+        if found is None:
             return default
-        shown = f"{text.quoted(schema)}.{text.quoted(name)}"
+        named = found[1][1:-1].replace('""', '"') if found[1].startswith('"') else found[1]
+        schema, dot, name = named.partition(".")
+        if not dot or schema not in self.access.namespaces_by_name:
+            schema, name = PUBLIC, named
+        known = {table.name for table in self._called.values()}
+        there = (s for s in self.schemas if qualified("" if s == PUBLIC else s, name) in known)
+        before = "" if next(there, None) == schema else f"{text.quoted(schema)}."
+        shown = f"{before}{text.quoted(name)}".replace("'", "''")
         return f"nextval('{shown}'::regclass)"
 
     def owner_of_namespace(self, name: str) -> int:
@@ -275,19 +287,33 @@ class SystemCatalog:
         known = oid in self.access.roles.by_id
         return self.role_name(oid) if known else f"unknown (OID={oid})"
 
+    @cached_property
+    def schemas(self) -> tuple[str, ...]:
+        """The schemas of the search path of the session that asks."""
+        return schemas_of(self.settings, self.access, self.role_id, self.user)
+
+    def find_relation(self, name: str) -> int | None:
+        """Return the number of the relation that a name without a schema means."""
+        found = SYSTEM_OIDS.get((PG_CATALOG, name))
+        if found is None:
+            found = self.relation_oid(name, TEMPORARY_SCHEMA)
+        for schema in self.schemas if found is None else ():
+            found = SYSTEM_OIDS.get((schema, name))
+            if found is None:
+                found = self.relation_oid(name, "" if schema == PUBLIC else schema)
+            if found is not None:
+                break
+        return found
+
     def is_visible(self, oid: int) -> int | None:
         """Return whether a bare name means this relation, None where there is no such relation."""
-        if oid in SYSTEM_NAMES:
-            return int(SYSTEM_NAMES[oid][0] == PG_CATALOG)
-        if oid not in self._names:
-            return None
-        schema, name = self._names[oid]
-        return int(schema in _UNSAID and (PG_CATALOG, name) not in SYSTEM_OIDS)
+        known = SYSTEM_NAMES.get(oid) or self._names.get(oid)
+        return None if known is None else int(self.find_relation(known[1]) == oid)
 
     def relation_oid(self, name: str, schema: str = "") -> int | None:
         """Return the number of a table or an index, of `schema` "" of public; None where there is
         none."""
-        return next((oid for oid, known in self._names.items() if known == (schema, name)), None)
+        return self._numbers.get((schema, name))
 
     def has_relation(self, oid: int) -> bool:
         """A table, an index, a sequence, or one of the catalog's."""
@@ -324,9 +350,13 @@ class SystemCatalog:
         if oid in self._names:
             within, named = self._names[oid]
             shown = text.quoted(named)
-            return shown if within in _UNSAID else f"{text.quoted(within)}.{shown}"
+            if self.find_relation(named) == oid:
+                return shown
+            return f"{text.quoted(within or PUBLIC)}.{shown}"
         schema, name = SYSTEM_NAMES.get(oid, ("", str(oid)))
-        return name if schema in ("", PG_CATALOG) else f"{schema}.{name}"
+        if not schema or self.find_relation(name) == oid:
+            return name
+        return f"{schema}.{name}"
 
     def type_oid(self, name: str) -> int | None:
         """Return the number of a type (`int4`, `numeric(8, 2)[]`, `pg_catalog.bool`), in whose name
@@ -349,7 +379,12 @@ class SystemCatalog:
         if said is None:
             return None
         plain = ascii_lower(said["bare"]) if said["bare"] else said["quoted"].replace('""', '"')
-        found = self.access.enums_by_name.get(plain)
+        within = said["within"] or ""
+        if within.startswith('"'):
+            within = within[1:-1].replace('""', '"')
+        else:
+            within = ascii_lower(within)
+        found = self.find_enum(plain, within)
         if found is None:
             return None
         return enum_oid(found.type_id, array=said["array"] is not None)
@@ -362,11 +397,36 @@ class SystemCatalog:
         return oid in self._made_types or text.is_type(oid)
 
     @cached_property
+    def enums_shown(self) -> dict[int, Enumeration]:
+        """The enum types by id, without the schemas of those that a bare name means."""
+        found: dict[int, Enumeration] = {}
+        for number, enum in self.access.enums.items():
+            name = enum.bare_name
+            seen = self.find_enum(name) is enum
+            schema = "" if seen else enum.schema or PUBLIC
+            found[number] = replace(enum, name=name, schema=schema)
+        return found
+
+    def find_enum(self, name: str, schema: str = "") -> Enumeration | None:
+        """Return the enum type of a schema, "" = as the search path has it."""
+        for each in (schema,) if schema else self.schemas:
+            prefix = "" if each == PUBLIC else each
+            found = self.access.enums_by_name.get(qualified(prefix, name))
+            if found is not None:
+                return found
+        return None
+
+    def is_type_visible(self, oid: int) -> bool:
+        """Return whether a bare name means this type."""
+        hidden = (enum.type_id for enum in self.enums_shown.values() if enum.schema)
+        return not any(oid in (enum_oid(n), enum_oid(n, array=True)) for n in hidden)
+
+    @cached_property
     def _made_types(self) -> dict[int | None, str]:
         """The enum types, and arrays of them, by their numbers."""
         found: dict[int | None, str] = {}
-        for enum in self.access.enums.values():
-            name = text.quoted(enum.name)
+        for enum in self.enums_shown.values():
+            name = enum.quoted
             found[enum_oid(enum.type_id)] = name
             found[enum_oid(enum.type_id, array=True)] = f"{name}[]"
         return found
@@ -401,6 +461,10 @@ class SystemCatalog:
         return names | {entry.oid: (_within(entry.table), entry.name) for entry in self.indexes}
 
     @cached_property
+    def _numbers(self) -> dict[tuple[str, str], int]:
+        return {named: oid for oid, named in reversed(self._names.items())}
+
+    @cached_property
     def _definitions(self) -> dict[int, str]:
         return {entry.oid: entry.definition for entry in self.constraints}
 
@@ -430,7 +494,8 @@ class SystemCatalog:
             if key_.state in READABLE and parent is not None:
                 oid = oids.element_oid(table.table_id, key_.element_id)
                 under = oids.element_oid(parent.table_id, key_.parent_index or oids.PRIMARY_KEY)
-                definition = text.foreign_key_text(table, key_, parent)
+                named = self.relation_name(oids.table_oid(parent.table_id))
+                definition = text.foreign_key_text(table, key_, parent, named)
                 yield ConstraintEntry(
                     *(table, key_.name, oid, "f", key_.columns, definition, under),
                     parent=parent,

@@ -17,7 +17,13 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
-from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG, PUBLIC
+from leasehold.catalog.schema_names import (
+    INFORMATION_SCHEMA,
+    PG_CATALOG,
+    PUBLIC,
+    TEMPORARY_SCHEMA,
+)
+from leasehold.catalog.search_path import schemas_of
 from leasehold.model.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -121,6 +127,17 @@ class System:
             self._access,
             self._role_id,
         )
+
+    @cached_property
+    def schemas(self) -> tuple[str, ...]:
+        """The schemas of the session's search path that are there."""
+        return schemas_of(self._settings, self._access, self._role_id, self._user)
+
+    @property
+    def implicit_schemas(self) -> tuple[str, ...]:
+        """Return those that are looked at before, without being said."""
+        own = (TEMPORARY_SCHEMA,) if any(table.temporary for table in self._tables()) else ()
+        return (*own, *(() if PG_CATALOG in self.schemas else (PG_CATALOG,)))
 
     def check_sequence(self, sequence: Descriptor, privileges: Privilege) -> None:
         """Check that the role has one of the privileges on a sequence. Raises

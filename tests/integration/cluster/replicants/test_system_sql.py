@@ -6,6 +6,7 @@ Goal: what the documents tell a new user to try works as told, on each replicant
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ import pytest
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, connect_async
 from leasehold import connect as connect_embedded
+from tests.support.changefeed.changefeed_process import published
 from tests.support.cluster.secure_suite import dsn_of, libpq_environment
 from tests.support.cluster.system_cluster import command, settings_of, until
 
@@ -53,8 +55,12 @@ def psql(cluster: LocalCluster, place: int, text: str) -> str:
     return done.stdout.strip()
 
 
-def connect(cluster: LocalCluster, place: int) -> psycopg.Connection[tuple[object, ...]]:
-    return psycopg.connect(dsn_of(cluster, place))
+def connect(
+    cluster: LocalCluster, place: int, search_path: str = ""
+) -> psycopg.Connection[tuple[object, ...]]:
+    path = search_path.replace(" ", "\\ ")
+    options = {"options": f"-c search_path={path}"} if path else {}
+    return psycopg.connect(dsn_of(cluster, place), **options)
 
 
 def test_what_a_new_user_tries(cluster: LocalCluster) -> None:
@@ -301,6 +307,37 @@ def sqlstate_of(connection: psycopg.Connection[tuple[object, ...]], text: str) -
     except psycopg.Error as error:
         return error.sqlstate
     return ""
+
+
+def test_a_schema_comes_and_goes_with_all_that_lies_in_it(cluster: LocalCluster) -> None:
+    psql(cluster, 0, "CREATE SCHEMA app; CREATE TYPE app.kind AS ENUM ('near', 'far')")
+    with connect(cluster, 0, "app") as one, connect(cluster, 1, "app, public") as other:
+        one.autocommit = other.autocommit = True
+        one.execute("CREATE TABLE gates (id serial PRIMARY KEY, kind kind DEFAULT 'near')")
+        one.execute("CREATE VIEW far AS SELECT id FROM gates WHERE kind = 'far'")
+        assert command(cluster, "feed", "create", "app.gates").code == 0
+        other.execute("INSERT INTO gates (kind) VALUES ('far'), ('near')")
+        assert one.execute("SELECT id FROM far").fetchall() == [(1,)]
+        one.execute("UPDATE gates SET kind = 'far' WHERE id = 2")
+        assert other.execute("SELECT count(*) FROM far").fetchall() == [(2,)]
+        topic = f"{settings_of(cluster, 'reader').cluster.database}.feed.app.gates"
+        kafka = settings_of(cluster, "reader").kafka
+
+        def told() -> list[tuple[str, str]]:
+            values = (record.value for record in published(kafka, topic))
+            events = [json.loads(value) for value in values if value]
+            return [(each["op"], each["after"]["kind"]) for each in events if "op" in each]
+
+        until(lambda: told() == [("c", "far"), ("c", "near"), ("u", "far")], "the feed's events")
+        assert sqlstate_of(other, "DROP SCHEMA app") == "2BP01"
+        other.execute("DROP SCHEMA app CASCADE")
+        for connection in (one, other):
+            assert sqlstate_of(connection, "SELECT * FROM gates") == "42P01"
+            assert sqlstate_of(connection, "SELECT 'far'::app.kind") == "42704"
+            named = "SELECT nspname FROM pg_namespace WHERE nspname = 'app'"
+            assert connection.execute(named).fetchall() == []
+        one.execute("CREATE SCHEMA app; CREATE TABLE app.gates (id int); DROP SCHEMA app CASCADE")
+    assert command(cluster, "check").code == 0
 
 
 def test_the_command_asks_and_tells(cluster: LocalCluster) -> None:

@@ -21,7 +21,11 @@ from leasehold.model.errors import (
 )
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.expressions.default import Default, compile_default, default_of_text, is_random
-from leasehold.sql.syntax.statements import AlterTable, CreateTable, SetDefault
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    CreateTable,
+    SetDefault,
+)
 from leasehold.values.types import parse_type
 
 DEFAULTS: list[tuple[str, str, Any]] = [

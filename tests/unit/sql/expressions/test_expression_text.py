@@ -33,7 +33,10 @@ from leasehold.sql.expressions.expression import (
     written_name,
 )
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
-from leasehold.sql.syntax.statements import AddCheck, AlterTable
+from leasehold.sql.syntax.statements import (
+    AddCheck,
+    AlterTable,
+)
 from leasehold.sql.syntax.words import RESERVED
 from leasehold.values.types import parse_type
 

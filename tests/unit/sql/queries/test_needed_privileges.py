@@ -18,7 +18,9 @@ from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.binding.needed_privileges import NeededPrivilege
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.planning.plan import prepare
-from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.syntax.statements import (
+    Explain,
+)
 
 DDL: Final = """
 CREATE TABLE t (id integer PRIMARY KEY, a integer, b text, c integer, UNIQUE (a));

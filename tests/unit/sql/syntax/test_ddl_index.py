@@ -21,7 +21,9 @@ from leasehold.sql.syntax.statements import (
     RenameIndex,
     Statement,
 )
-from leasehold.sql.syntax.statements import IndexExpression as Expr
+from leasehold.sql.syntax.statements import (
+    IndexExpression as Expr,
+)
 from tests.support.sql.refusal import Refusal, check_refusal
 
 

@@ -124,7 +124,7 @@ _DEFINITIONS: Final = (
 
 
 def _type_visible(catalog: SystemCatalog, oid: int) -> int | None:
-    return 1 if catalog.is_type(oid) else None
+    return int(catalog.is_type_visible(oid)) if catalog.is_type(oid) else None
 
 
 def _registered(kind: str) -> Tell:

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
-from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC
 from leasehold.model.errors import FeatureNotSupported, NullNotAllowed, UnknownObject
 from leasehold.model.records.requests import LockFence
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
@@ -150,6 +149,16 @@ def _change(context: CommitContext, name: str | None, value: str | None, local: 
     return caller_of(context).change(name, value, bool(local))
 
 
+def _current_schema(context: CommitContext) -> str | None:
+    schemas = system_of(context).schemas
+    return schemas[0] if schemas else None
+
+
+def _current_schemas(context: CommitContext, implicit: int) -> str:
+    system = system_of(context)
+    return stored_form([*(system.implicit_schemas if implicit else ()), *system.schemas])
+
+
 _USERS: Final = ("current_user", "user", "current_role")
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
@@ -159,12 +168,12 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         _told(name, TEXT, lambda caller: caller.database)
         for name in ("current_database", "current_catalog")
     ),
-    _told("current_schema", TEXT, lambda _: PUBLIC),
+    Function("current_schema", (), Type("name"), _current_schema, volatility="stable"),
     Function(
         "current_schemas",
         (BOOLEAN,),
         array_of(Type("name")),
-        lambda _, implicit: stored_form([PG_CATALOG, PUBLIC] if implicit else [PUBLIC]),
+        _current_schemas,
         volatility="stable",
     ),
     _told("version", TEXT, lambda _: VERSION),

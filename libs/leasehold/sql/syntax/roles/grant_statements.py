@@ -50,9 +50,9 @@ class GrantPrivileges:
 
 @dataclass(frozen=True, slots=True)
 class ChangeOwner:
-    """ALTER TABLE, SEQUENCE or TYPE … OWNER TO role."""
+    """ALTER TABLE, SEQUENCE, TYPE or SCHEMA … OWNER TO role."""
 
-    kind: Literal["table", "sequence", "type"]
+    kind: Literal["table", "sequence", "type", "schema"]
     object: ObjectNamed
     owner: RoleNamed
     if_exists: bool = False

@@ -25,7 +25,8 @@ class RoleNamed:
 class RoleOptions:
     """The options of CREATE and ALTER ROLE; None: not said. `password`: a SCRAM verifier, "" =
     NULL. `valid_until_us` 0: for ever. `groups`: IN ROLE. `empty_password`, `numbered`: what
-    PostgreSQL only remarks upon. `revokes_key`: of its change requests."""
+    PostgreSQL only remarks upon. `revokes_key`: of its change requests. `search_path`: what its
+    sessions begin with, "" = the default."""
 
     superuser: bool | None = None
     inherits: bool | None = None
@@ -41,6 +42,7 @@ class RoleOptions:
     empty_password: bool = False
     numbered: bool = False
     revokes_key: bool = False
+    search_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
