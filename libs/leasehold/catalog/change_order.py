@@ -1,5 +1,5 @@
-"""Which of many things have changed, in the order of their last changes: for whoever follows them
-without looking at all of them."""
+"""Keeps which of many things have changed, in the order of their last changes: for whoever follows
+them without looking at all of them."""
 
 from __future__ import annotations
 

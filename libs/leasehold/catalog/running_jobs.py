@@ -8,8 +8,8 @@ from leasehold.catalog.job import Job, Phase, Status
 
 
 class RunningJobs:
-    """`by_id`: all of them. `copying`: those whose rows are being copied under another key.
-    `gentle`: the ids of those that users are to feel half as much."""
+    """The running jobs, all of them in `by_id`. `copying`: those whose rows are being copied under
+    another key. `gentle`: the ids of those that users are to feel half as much."""
 
     def __init__(self) -> None:
         self.by_id: dict[int, Job] = {}

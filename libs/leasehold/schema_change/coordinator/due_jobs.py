@@ -1,5 +1,5 @@
-"""Which running jobs are to be looked at now. A job that waits for an answer, for its own record or
-for a time costs nothing until that comes, however many of them there are."""
+"""Tells which running jobs are to be looked at now. A job that waits for an answer, for its own
+record or for a time costs nothing until that comes, however many of them there are."""
 
 from __future__ import annotations
 
