@@ -4,7 +4,7 @@ the log."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from leasehold.adapters.os.clock import unix_us
@@ -120,35 +120,41 @@ class Look(NamedTuple):
 
     @property
     def wanted(self) -> set[tuple[str, int]]:
-        view = self.watch.view
+        return self._wanted_by(self.watch.view)
+
+    def _wanted_by(self, view: ClusterView) -> set[tuple[str, int]]:
+        """Return who is to report on what: not on a table that is dropped meanwhile, of which the
+        nodes may know before the view does."""
         return {
             (node, table_id)
             for node in self.live
             for table_id in self.table_ids
-            if checks_table(view, node, table_id)
+            if table_id in view.tables and checks_table(view, node, table_id)
         }
 
     def reports(self) -> list[CheckReport]:
         """Return the reports of every live node at one log position, of those that came in time."""
         check = EVERY_TABLE if self.everything else self.table_ids[0]
-        return self._await_reports(ask_check(self.settings, check), self.wanted)
+        return self._await_reports(ask_check(self.settings, check), self._wanted_by)
 
     def repair(self, node: str) -> CheckReport | None:
         """Return the node's report after its repair, or None if it has not said in time that it is
         done."""
         subject = ask_check(self.settings, self.table_ids[0], node)
-        found = self._await_reports(subject, {(node, self.table_ids[0])})
+        found = self._await_reports(subject, lambda _: {(node, self.table_ids[0])})
         return next((report for report in found if report.node == node), None)
 
     def slice(self, part: CheckSlice) -> list[CheckReport]:
         return self._await_reports(
-            ask_check(self.settings, self.table_ids[0], part=part), self.wanted
+            ask_check(self.settings, self.table_ids[0], part=part), self._wanted_by
         )
 
-    def _await_reports(self, subject: bytes, wanted: set[tuple[str, int]]) -> list[CheckReport]:
+    def _await_reports(
+        self, subject: bytes, wanted: Callable[[ClusterView], set[tuple[str, int]]]
+    ) -> list[CheckReport]:
         self.watch.wait_for(
             lambda seen: (
-                wanted <= _reported(seen, subject)
+                wanted(seen) <= _reported(seen, subject)
                 and not _at_several_places(seen.checks.get(subject, {}).values())
             ),
             self.timeout_s,

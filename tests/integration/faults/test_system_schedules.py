@@ -40,7 +40,6 @@ def run(wishes: Wishes, folder: Path, tell: Tell) -> None:
     assert went_well, "\n".join([*lines, *schedules])
 
 
-@pytest.mark.long("a minute by itself, six beside other clusters, where a feed was told too late")
 def test_c1_l5_faults_lose_nothing(tmp_path: Path, tell: Tell) -> None:
     wishes = Wishes(parts=LIGHT, faults=FEW, seed=SEED, events=AT_ONCE, without=SLOW)
     run(wishes, tmp_path, tell)

@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -79,6 +80,7 @@ def _run(
     repair: bool,
     slice_rows: int = 0,
     live: Callable[..., tuple[list[str], list[str]]] = lambda *_: (["r1", "r2"], []),
+    table: str | None = "t",
 ) -> int:
     @contextmanager
     def looking(_settings: ClientSettings, _output: Output) -> Iterator[tuple[Any, ClusterView]]:
@@ -87,7 +89,7 @@ def _run(
     monkeypatch.setattr(check, "looking", looking)
     monkeypatch.setattr(check, "ask_check", watch.ask_check)
     monkeypatch.setattr(check, "find_live", live)
-    args = argparse.Namespace(table="t", timeout=1.0, slice_rows=slice_rows, repair=repair)
+    args = argparse.Namespace(table=table, timeout=1.0, slice_rows=slice_rows, repair=repair)
     return check.run(args, cast(ClientSettings, None), Output(as_json=True))
 
 
@@ -124,6 +126,33 @@ def test_l6_reports_on_several_log_positions_are_waited_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run(monkeypatch, AskedTwice(), repair=False) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["troubles"] == []
+
+
+class DroppedMeanwhile(Watch):
+    """Nodes report on `t`, and know that `u` is gone; the view learns it a moment later."""
+
+    def __init__(self) -> None:
+        super().__init__(alike=True)
+        self.lacking = 0
+        self.kept = self.view.tables[1]
+        other = VersionEvent(2, "u", 1, 1, 1, Descriptor(2, "u", 1, (), ()).to_wire(), 0, "")
+        self.view = replace(self.view, tables={1: self.kept, 2: TableView(other)})
+
+    def ask_check(self, *given: Any, **more: Any) -> bytes:
+        return super().ask_check(given[0], 1)
+
+    def wait_for(self, wanted: Callable[[ClusterView], bool], _timeout_s: float) -> bool:
+        assert not wanted(self.view)
+        self.view = replace(self.view, tables={1: self.kept})
+        return wanted(self.view)
+
+
+def test_a_table_that_is_dropped_meanwhile_is_reported_on_by_nobody(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else the command waits for its whole time, and finds fault with every node."""
+    assert _run(monkeypatch, DroppedMeanwhile(), repair=False, table=None) == ExitCode.OK
     assert json.loads(capsys.readouterr().out)["troubles"] == []
 
 
