@@ -16,7 +16,6 @@ from leasehold.replication.coherency import (
 )
 from leasehold.replication.granted_leases import GrantedLeases, _Holder
 
-READER: Final = "r"
 SETTINGS: Final = CoherencySettings(
     # No defer: it is for clock *rates*, which are equal here, so every bound is met exactly.
     duration_ms=2,
@@ -60,9 +59,14 @@ class Leases(NamedTuple):
     known: tuple[Known, ...] = ()
 
 
+def name_of(incarnation: bytes) -> str:
+    """Return the name of the node of an incarnation, which begins with its number."""
+    return f"r{incarnation[0]}"
+
+
 def _record(ack: Sent) -> Ack:
     return Ack(
-        READER,
+        name_of(ack.incarnation),
         ack.incarnation,
         "replicant",
         ack.applied,
@@ -118,7 +122,7 @@ class CoherencyPart:
         granted._unknown_until_ns = leases.unknown_until_ns
         for known in leases.known:
             holder = _Holder(known.applied, known.until_ns)
-            granted._holders[READER, known.incarnation] = holder
+            granted._holders[name_of(known.incarnation), known.incarnation] = holder
         return granted
 
     def _leases(self, granted: GrantedLeases, now: int) -> Leases:
@@ -159,7 +163,7 @@ class CoherencyPart:
         self, incarnation: bytes, asks: tuple[int, ...] = (), until_ns: int = 0
     ) -> CoherencyLease:
         """The replicant's own."""
-        lease = CoherencyLease(READER, incarnation)
+        lease = CoherencyLease(name_of(incarnation), incarnation)
         lease._asks.extend(asks)
         lease.until_ns = until_ns
         return lease
@@ -167,7 +171,7 @@ class CoherencyPart:
     def _watch(self, seen: tuple[Seen, ...]) -> CoherencyWatch:
         watch = CoherencyWatch(SETTINGS, 0, RunningLeases())
         for node in seen:
-            watch._nodes[READER, node.incarnation] = _Node(
+            watch._nodes[name_of(node.incarnation), node.incarnation] = _Node(
                 node.incarnation,
                 node.applied,
                 node.asked_ns,

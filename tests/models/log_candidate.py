@@ -27,13 +27,13 @@ class CandidateSteps:
         room = len(world.log) + len(world.net) < self._bounds.records + 1
         if candidate.master:
             if candidate.flight < 0 and room:
-                yield from self._append(world, who)
-            yield from self._answer(world, who)
+                yield from self.appends(world, who)
+            yield from self.answers(world, who)
             yield from self._fail(world, who)
         elif room:
-            yield from self._claim(world, who)
+            yield from self.bids(world, who)
         for ack in dict.fromkeys(world.acks[who]):
-            yield self._acked(world, who, ack)
+            yield self.hears(world, who, ack)
         if candidate.master:
             for told in sorted(world.told):
                 heard = self._coherency.heard(candidate.watch, told, world.now)
@@ -42,7 +42,7 @@ class CandidateSteps:
                         f"candidate {who} is told that {told.applied} records are applied",
                         placed(world, who, candidate._replace(watch=heard)),
                     )
-        if who == 0 and world.crashes < self._bounds.crashes:
+        if (who == 0 or self._bounds.any_crash) and world.crashes < self._bounds.crashes:
             yield self._crash(world, who)
 
     def reads(self, world: World, who: int) -> tuple[str, World]:
@@ -96,7 +96,7 @@ class CandidateSteps:
             master=True, pending=pending, serve_from_ns=serve_from_ns, watch=watch
         )
 
-    def _append(self, world: World, who: int) -> Iterator[tuple[str, World]]:
+    def appends(self, world: World, who: int) -> Iterator[tuple[str, World]]:
         """The next record: with a commit, or with grants alone."""
         candidate = world.candidates[who]
         position = self._records.known(world.log[: candidate.read]).position
@@ -135,7 +135,7 @@ class CandidateSteps:
                 ),
             )
 
-    def _claim(self, world: World, who: int) -> Iterator[tuple[str, World]]:
+    def bids(self, world: World, who: int) -> Iterator[tuple[str, World]]:
         """Whenever it likes: an election's time-out may come at any moment of a pause."""
         candidate = world.candidates[who]
         position = self._records.known(world.log[: candidate.read]).position
@@ -153,7 +153,7 @@ class CandidateSteps:
         net = tuple(sorted((*world.net, number)))
         yield f"candidate {who} bids: {self._records.words[number]}", world._replace(net=net)
 
-    def _answer(self, world: World, who: int) -> Iterator[tuple[str, World]]:
+    def answers(self, world: World, who: int) -> Iterator[tuple[str, World]]:
         candidate = world.candidates[who]
         if not self._rules.repeats_wait_too:
             known = self._records.known(world.log[: candidate.read]).requests
@@ -205,7 +205,7 @@ class CandidateSteps:
             placed(world, who, after)._replace(crashes=world.crashes + 1),
         )
 
-    def _acked(self, world: World, who: int, ack: Sent) -> tuple[str, World]:
+    def hears(self, world: World, who: int, ack: Sent) -> tuple[str, World]:
         candidate = world.candidates[who]
         waiting = list(world.acks[who])
         waiting.remove(ack)

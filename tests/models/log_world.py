@@ -9,7 +9,9 @@ from leasehold.model.time_units import NS_PER_MS
 from tests.models.coherency_part import Leases, Seen, Sent
 from tests.models.mutants.replication import CoherencyRules, FastLogRules, LogRules
 
-UPTIME: Final = 50  # ticks of the replicant's clock when the model begins
+UPTIME: Final = 50  # ticks of the replicants' clocks when the model begins
+FIRST_READER: Final = 9
+"""The number in the incarnations of the first replicant; those of candidates are lower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class Rules:
     told_when_read: bool = True  # L4: a master tells of the log what it has read there
     claim_mismatch_skips: bool = True  # L1: a Claim overtaken by a record is skipped, no error
     own_claim_by_incarnation: bool = True  # L4: master only by a Claim of its own incarnation
+    farewell_after_serving: bool = True  # C4: a node returns its lease, and serves no more before
     own_record_read_back: bool = True  # L4: answers only what was read back as its own
     epoch_given_up_after_error: bool = True  # L4
     repeats_wait_too: bool = True  # C1
@@ -30,7 +33,9 @@ class Rules:
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How much of everything may happen; each is part of the summary's words. `telling`: records
-    that masters tell; `copies`: that is told of the log of a cluster that was copied from this."""
+    that masters tell; `copies`: that is told of the log of a cluster that was copied from this.
+    `readers`, `candidates`: how many there are (one candidate alone where there is one epoch).
+    `any_crash`: any candidate may, not the first alone. `leaves`: replicants that end in order."""
 
     ticks: int = 0
     records: int = 4
@@ -44,9 +49,15 @@ class Bounds:
     crashes: int = 0
     reboots: int = 0
     errors: int = 0
+    readers: int = 1
+    candidates: int = 2
+    any_crash: bool = False
+    leaves: int = 0
 
     def words(self) -> str:
-        return ", ".join(f"{value} {name}" for name, value in asdict(self).items() if value)
+        usual = asdict(Bounds(ticks=-1, records=-1, commits=-1))
+        more = {name: value for name, value in asdict(self).items() if value != usual[name]}
+        return ", ".join(f"{value} {name}" for name, value in more.items() if value)
 
 
 class Candidate(NamedTuple):
@@ -75,7 +86,7 @@ class Told(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """The replicant; `booted` is the tick at which its clock showed 0. `granted`: epoch and
+    """A replicant; `booted` is the tick at which its clock showed 0. `granted`: epoch and
     incarnation of the master that last granted it a lease. `wrong`: what it has applied is not
     what the log begins with."""
 
@@ -86,6 +97,7 @@ class Reader(NamedTuple):
     until_ns: int = 0
     granted: tuple[int, bytes] = (0, b"")
     wrong: bool = False
+    left: bool = False
 
 
 class World(NamedTuple):
@@ -98,7 +110,7 @@ class World(NamedTuple):
     log: tuple[int, ...]
     net: tuple[int, ...]
     candidates: tuple[Candidate, ...]
-    reader: Reader
+    readers: tuple[Reader, ...]
     acks: tuple[tuple[Sent, ...], ...]
     answered: frozenset[int]
     told: frozenset[Sent]
@@ -108,15 +120,25 @@ class World(NamedTuple):
     crashes: int
     reboots: int
     errors: int
+    leaves: int = 0
 
 
 def incarnation(who: int, number: int) -> bytes:
     return bytes((who, number))
 
 
-def clock_ns(world: World) -> int:
-    """The replicant's own clock."""
-    return (world.now - world.reader.booted) * NS_PER_MS
+def reader_incarnation(which: int, number: int) -> bytes:
+    return incarnation(FIRST_READER + which, number)
+
+
+def clock_ns(world: World, reader: Reader) -> int:
+    """A replicant's own clock."""
+    return (world.now - reader.booted) * NS_PER_MS
+
+
+def with_reader(world: World, which: int, reader: Reader) -> World:
+    readers = tuple(reader if n == which else r for n, r in enumerate(world.readers))
+    return world._replace(readers=readers)
 
 
 def placed(world: World, who: int, candidate: Candidate) -> World:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum, IntEnum, auto
+from itertools import combinations
 from typing import Final, NamedTuple, TypeAlias
 
 KEYS: Final = (0, 1)
@@ -108,7 +109,8 @@ class Bounds(NamedTuple):
     nodes: int = 2
 
     def words(self) -> str:
-        return f"{self.writes} writes, {self.truncations} truncations, {self.faults} faults"
+        of = f"{self.nodes} nodes, " if self.nodes > 2 else ""
+        return f"{of}{self.writes} writes, {self.truncations} truncations, {self.faults} faults"
 
 
 class Model:
@@ -136,11 +138,10 @@ class Model:
                     return f"K2: row {key} lacks its pair"
                 if self.read(row.image) != row.pair:
                     return f"K4: row {key} has {row.pair}, a reader finds {self.read(row.image)}"
-        first, *others = world.nodes
-        if Mark.LEAVE in world.log[: first.at]:
-            for store in others:
-                if store.at == first.at and store.rows != first.rows:
-                    return f"K3: {store.rows} and {first.rows}"
+        for one, other in combinations(world.nodes, 2):
+            told = one.at == other.at and Mark.LEAVE in world.log[: one.at]
+            if told and one.rows != other.rows:
+                return f"K3: {one.rows} and {other.rows}"
         return None
 
     def successors(self, world: World) -> Iterator[tuple[str, World]]:
@@ -156,10 +157,23 @@ class Model:
                 if store.waiting:
                     found = self.restarted(store)
                     yield f"node {number} is killed", self._with(hurt, number, found)
-                other = world.nodes[number - 1]
-                if other.at > store.at:
+                for other in world.nodes:
+                    if other.at <= store.at:
+                        continue
                     copied = self.copied(other)
                     yield f"node {number} takes a copy", self._with(hurt, number, copied)
+
+    def canonical(self, world: World) -> World:
+        """Return the same world for all that differ by the names of nodes: all but the first, which
+        is the master, do alike, and nothing goes by their names."""
+        first, *others = world.nodes
+        return world._replace(nodes=(first, *sorted(others, key=hash)))
+
+    def goal(self, world: World) -> bool:
+        """Return whether the job has ended, everywhere, and nothing waits."""
+        ended = Mark.LEAVE in world.log or Mark.BACK in world.log
+        end = len(world.log)
+        return ended and all(store.at == end and not store.waiting for store in world.nodes)
 
     def _with(self, world: World, number: int, store: Store) -> World:
         nodes = (*world.nodes[:number], store, *world.nodes[number + 1 :])

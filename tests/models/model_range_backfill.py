@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum, auto
+from itertools import combinations
 from typing import Final, NamedTuple, TypeAlias
 
 KEYS: Final = (0, 1)
@@ -91,7 +92,8 @@ class Bounds(NamedTuple):
     nodes: int = 2
 
     def words(self) -> str:
-        return f"{self.writes} writes, {self.truncations} truncations, {self.faults} faults"
+        of = f"{self.nodes} nodes, " if self.nodes > 2 else ""
+        return f"{of}{self.writes} writes, {self.truncations} truncations, {self.faults} faults"
 
 
 class Model:
@@ -111,11 +113,10 @@ class Model:
                 return f"R1: {sorted(store.entries - rows)} is an entry of no row"
             if Mark.LEAVE in applied and not rows <= store.entries:
                 return f"R2: {sorted(rows - store.entries)} has no entry"
-        first, *others = world.nodes
-        if Mark.BACK in world.log[: first.at]:
-            for store in others:
-                if store.at == first.at and store.entries != first.entries:
-                    return f"R3: {sorted(store.entries ^ first.entries)} differ"
+        for one, other in combinations(world.nodes, 2):
+            told = one.at == other.at and Mark.BACK in world.log[: one.at]
+            if told and one.entries != other.entries:
+                return f"R3: {sorted(one.entries ^ other.entries)} differ"
         return None
 
     def successors(self, world: World) -> Iterator[tuple[str, World]]:
@@ -133,10 +134,23 @@ class Model:
                 if store.merges:
                     found = self.restarted(store)
                     yield f"node {number} is killed", self._with(hurt, number, found)
-                other = world.nodes[number - 1]
-                if other.at > store.at:
+                for other in world.nodes:
+                    if other.at <= store.at:
+                        continue
                     copied = self.restarted(other)
                     yield f"node {number} takes a copy", self._with(hurt, number, copied)
+
+    def canonical(self, world: World) -> World:
+        """Return the same world for all that differ by the names of nodes: all but the first, which
+        is the master, do alike, and nothing goes by their names."""
+        first, *others = world.nodes
+        return world._replace(nodes=(first, *sorted(others, key=hash)))
+
+    def goal(self, world: World) -> bool:
+        """Return whether the job has ended, everywhere, and nothing waits."""
+        ended = Mark.LEAVE in world.log or Mark.BACK in world.log
+        end = len(world.log)
+        return ended and all(store.at == end and not store.waiting for store in world.nodes)
 
     def _with(self, world: World, number: int, store: Store) -> World:
         nodes = (*world.nodes[:number], store, *world.nodes[number + 1 :])

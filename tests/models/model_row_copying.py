@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum, auto
+from itertools import combinations
 from typing import Final, NamedTuple, TypeAlias
 
 IDS: Final = (0, 1)
@@ -95,9 +96,11 @@ class Bounds(NamedTuple):
     writes: int = 2
     takeovers: int = 1
     faults: int = 1
+    nodes: int = 2
 
     def words(self) -> str:
-        return f"{self.writes} writes, {self.takeovers} takeovers, {self.faults} wrong rows"
+        of = f"{self.nodes} nodes, " if self.nodes > 2 else ""
+        return f"{of}{self.writes} writes, {self.takeovers} takeovers, {self.faults} wrong rows"
 
 
 class Model:
@@ -108,7 +111,10 @@ class Model:
         """Tables of before, and an empty copy."""
         nothing: Copy = (None,) * END
         found: tuple[Table, ...] = ((Row(1, 1), Row(0, 2)), (Row(2, 1), None))
-        return [(f"{table}", World((), (Store(0, table, nothing),) * 2)) for table in found]
+        return [
+            (f"{table}", World((), (Store(0, table, nothing),) * self.bounds.nodes))
+            for table in found
+        ]
 
     # ------------------------------------------------------------ promises
 
@@ -131,8 +137,9 @@ class Model:
                     if row is not None and store.copy[row.key] != Copied(number, row.genid):
                         return f"R2: row {number}, {row}, is not in the copy"
         right = [store for store in world.nodes if not store.is_wrong]
-        if len({store.at for store in right}) < len(right) and len(set(right)) > 1:
-            return f"R3: {right}"
+        for one, other in combinations(right, 2):
+            if one.at == other.at and one != other:
+                return f"R3: {one}, {other}"
         return None
 
     def _is_passed(self, world: World, store: Store) -> bool:
@@ -151,9 +158,11 @@ class Model:
                 yield f"log: {record}", after
                 if isinstance(record, Range) and world.takeovers < self.bounds.takeovers:
                     lost = world._replace(decided=record.last + 1)
-                    yield f"lost with its master: {record}", self._taken_over(lost)
+                    for after in self._taken_over(lost):
+                        yield f"lost with its master: {record}", after
         if world.takeovers < self.bounds.takeovers:
-            yield "another master", self._taken_over(world)
+            for after in self._taken_over(world):
+                yield "another master", after
         for number, store in enumerate(world.nodes):
             if store.at < len(world.log) and not store.stopped:
                 record = world.log[store.at]
@@ -162,8 +171,10 @@ class Model:
             if world.faults < self.bounds.faults and number != world.master:
                 yield from self._hurt(world, number, store)
 
-    def _taken_over(self, world: World) -> World:
-        return world._replace(master=1 - world.master, takeovers=world.takeovers + 1)
+    def _taken_over(self, world: World) -> Iterator[World]:
+        for other in range(len(world.nodes)):
+            if other != world.master:
+                yield world._replace(master=other, takeovers=world.takeovers + 1)
 
     def _hurt(self, world: World, number: int, store: Store) -> Iterator[tuple[str, World]]:
         """A row is another version than the log's, where nothing is copied yet."""
@@ -173,6 +184,18 @@ class Model:
                 wrong = store._replace(table=table, is_wrong=True)
                 hurt = world._replace(faults=world.faults + 1)
                 yield f"node {number} loses a write", self._with(hurt, number, wrong)
+
+    def canonical(self, world: World) -> World:
+        """Return the same world for all that differ by the names of nodes: the master comes
+        first."""
+        others = [store for number, store in enumerate(world.nodes) if number != world.master]
+        nodes = (world.nodes[world.master], *sorted(others, key=hash))
+        return world._replace(nodes=nodes, master=0)
+
+    def goal(self, world: World) -> bool:
+        """Return whether the copy is whole, on every node that has what the log has."""
+        end = len(world.log)
+        return Mark.LEAVE in world.log and all(s.stopped or s.at == end for s in world.nodes)
 
     def _with(self, world: World, number: int, store: Store) -> World:
         nodes = (*world.nodes[:number], store, *world.nodes[number + 1 :])

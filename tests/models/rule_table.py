@@ -152,6 +152,11 @@ SCHEMA_CHANGE: Final = (
 
 CODE: Final = (
     Rule(
+        "C4",
+        "a node that leaves serves no more before it returns its lease",
+        of("models", "farewell_after_serving"),
+    ),
+    Rule(
         "L1 L2",
         "of the log a node takes what is told only from a master that has granted it a lease, that"
         " has read it there, and one record after the other",

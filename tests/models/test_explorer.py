@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.models.explorer import explore
+from tests.models.explorer import explore, find_stuck
 
 
 def counter(state: tuple[int, int]) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -70,3 +71,51 @@ def test_nothing_is_collected_meanwhile_and_all_is_as_before_behind_it() -> None
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_states_that_are_alike_are_visited_once() -> None:
+    """Of two numbers whose places don't matter."""
+
+    def harm(state: tuple[int, int]) -> str | None:
+        return "three and two" if sorted(state) == [2, 3] else None
+
+    def canonical(state: tuple[int, int]) -> tuple[int, int]:
+        return min(state), max(state)
+
+    report = explore(START, counter, lambda state: None, states_max=1_000, canonical=canonical)
+    assert (report.states, report.depth, report.exhausted) == (55, 18, True)
+    found = explore(START, counter, harm, states_max=1_000, canonical=canonical)
+    assert found.violation is not None
+    assert len(found.violation.steps) == 6
+    assert found.violation.steps[-1][1] == (2, 3)
+
+
+def ways(edges: dict[int, list[int]]) -> Any:
+    return lambda state: [("", after) for after in edges[state]]
+
+
+def test_a_state_without_a_way_to_the_goal_is_found() -> None:
+    edges = {0: [1, 2], 1: [3], 2: [4], 3: [], 4: [2]}
+    found = find_stuck([0], ways(edges), lambda state: state == 3, states_max=10)
+    assert found.stuck in (2, 4)
+    edges[4] = [2, 3]
+    found = find_stuck([0], ways(edges), lambda state: state == 3, states_max=10)
+    assert (found.stuck, found.least, found.most) == (None, 2, None)
+    edges[4] = [3]
+    found = find_stuck([0], ways(edges), lambda state: state == 3, states_max=10)
+    assert (found.stuck, found.least, found.most) == (None, 2, 3)
+    assert found.states == 5
+
+
+def test_an_end_that_is_not_the_goal_is_stuck_and_a_goal_goes_nowhere() -> None:
+    edges = {0: [1, 2], 1: [], 2: [0]}
+    assert find_stuck([0], ways(edges), lambda state: state == 2, states_max=10).stuck == 1
+    found = find_stuck([2], ways(edges), lambda state: state == 2, states_max=10)
+    assert (found.states, found.stuck, found.least, found.most) == (1, None, 0, 0)
+
+
+def test_the_bound_stops_the_look_for_stuck_states() -> None:
+    found = find_stuck([(0, 0)], counter, lambda state: state == (9, 9), states_max=10)
+    assert not found.exhausted
+    found = find_stuck([(0, 0)], counter, lambda state: state == (9, 9), states_max=1_000)
+    assert (found.states, found.stuck, found.least, found.most) == (100, None, 18, 18)

@@ -26,6 +26,7 @@ TOLD_REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, tells=2, reboots=1)
 REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, reboots=1)
 ERRORS = Bounds(records=4, commits=2, epochs=2, errors=1)
 RESTART = Bounds(ticks=1, records=3, commits=1, acks=1, epochs=2, crashes=1)
+LEAVES = Bounds(ticks=2, records=3, commits=1, acks=2, leaves=1)
 CRASH = Bounds(records=4, commits=2, epochs=2, crashes=1)
 
 
@@ -54,6 +55,7 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
             "L1 L2: records told, takeover", RECORDS_TOLD_TAKEOVER, id="records_told_takeover"
         ),
         pytest.param("C3: reboot", REBOOT, id="reboot"),
+        pytest.param("C4: a replicant leaves", LEAVES, id="leaves"),
         pytest.param("L1 L2 L4: errors", ERRORS, id="errors"),
         pytest.param("L1 L4: crash", CRASH, id="crash"),
     ],
@@ -90,6 +92,13 @@ BROKEN = [
         "nobody is waited for",
         Rules(coherency=CoherencyRules(lost_node_waits=False)),
         ONE_MASTER,
+        FIRST_MISSED,
+    ),
+    (
+        "C4",
+        "a lease is returned by who goes on serving",
+        Rules(farewell_after_serving=False),
+        LEAVES,
         FIRST_MISSED,
     ),
     (

@@ -62,7 +62,7 @@ class Followers:
         if follower.using and not self._bounds.steady:
             yield f"the user of version {follower.using} ends", self._ends(world)
         if world.acked < self._bounds.acks:
-            yield self._asks(world)
+            yield self.asks(world)
 
     def _agent(self, world: World, event: Event) -> World:
         """The agent takes an event, and has its answers at once."""
@@ -121,7 +121,7 @@ class Followers:
         world = world._replace(follower=follower._replace(using=0, agent=key))
         return self._agent(world, Idle()) if idle else world
 
-    def _asks(self, world: World) -> Step:
+    def asks(self, world: World) -> Step:
         """C3; what it has applied is told along."""
         follower = world.follower
         lease = self._coherency.lease(FOLLOWER, follower.asks, follower.until_ns)

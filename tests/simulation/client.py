@@ -85,7 +85,8 @@ class Client:
         self._sim.scheduler.later(delay_ns, lambda: self._arrive(body))
 
     def _arrive(self, body: bytes) -> None:
-        self._sim.cluster.put(MESSAGE_PACK, body)
+        cluster = self._sim.cluster
+        cluster.bus.once_there(lambda: cluster.put(MESSAGE_PACK, body))
 
     def _later(self, action: Callable[[], None]) -> None:
         self._sim.scheduler.later(self._rng.randrange(1, 2_000) * MS, action)
@@ -93,10 +94,14 @@ class Client:
     def _remind(self, asked: Asked) -> None:
         def look() -> None:
             if asked.final is None:
-                self._put(asked.body)
-                self._remind(asked)
+                self.ask_again(asked)
 
         self._sim.scheduler.later(self._rng.randrange(300, 4_000) * MS, look)
+
+    def ask_again(self, asked: Asked) -> None:
+        """Send it once more, under the same id (T5)."""
+        self._put(asked.body)
+        self._remind(asked)
 
     def _read(self, message: Message) -> None:
         for result in self._sim.codec.decode(message.value or b"").results:

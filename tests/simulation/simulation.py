@@ -6,22 +6,25 @@ import random
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.catalog.part import Part
+from leasehold.catalog.part import HeldTable, Part
 from leasehold.in_process.bus import Message, Scheduler
 from leasehold.in_process.cluster import ClusterShape, MemoryCluster
 from leasehold.in_process.node import MemoryNode
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
-from leasehold.model.errors import NotAuthentic, UnknownTable
+from leasehold.model.errors import LeaseholdError, NotAuthentic, StoreUnwritable, UnknownTable
+from leasehold.model.records.acks import Ack
 from leasehold.model.records.requests import Result, ResultBatch
+from leasehold.replication.disk_room import may_start
 from leasehold.replication.effects import Became, Stop
 from leasehold.replication.fast_path.log import FastLogSettings
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.fast_path.requests import FastRequestSettings
 from leasehold.replication.log.retention import HistorySettings
+from leasehold.replication.log.truncation import CHANGEFEED_ROLE, TruncationSettings
 from leasehold.replication.master.backfill_pacing import BackfillSettings
 from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.master.schema_changes import SchemaSettings
@@ -30,12 +33,22 @@ from leasehold.schema_change.coordinator.coordinator import CoordinatorSettings
 from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
 from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
 from tests.simulation.chaos import Chaos, ChaosHops, ChaosPipelineHops, Weather
+from tests.simulation.disks import RESERVE_BYTES, Disks, DiskStores
 from tests.simulation.ending import demand_end
 from tests.simulation.harm import Harm, demand
+from tests.simulation.machines import MachineFaults
+from tests.simulation.many_tables import ManyTables
 from tests.simulation.menu import Menu
 from tests.simulation.reference import Reference
 from tests.simulation.work_costs import work_takes_time
-from tests.simulation.workloads import Bank, Increments, Items, SchemaChanger, Workload
+from tests.simulation.workloads import (
+    Bank,
+    Barriers,
+    Increments,
+    Items,
+    SchemaChanger,
+    Workload,
+)
 from tests.support.memory_store.snapshot import MemorySnapshot
 from tests.support.memory_store.store import MemoryStore
 from tests.support.memory_store.stores import MemoryStores
@@ -43,6 +56,8 @@ from tests.support.memory_store.stores import MemoryStores
 MS: Final = 1_000_000
 SECOND: Final = 1_000 * MS
 HISTORY_LINES: Final = 40
+HEAL_LOOK_MS: Final = 20
+CALM_MS: Final = 700
 TTL_MS: Final = 1_200
 TURN_MS_MAX: Final = 250
 """Of a master: below the shortest election's time-out here, and two renewals of a lease."""
@@ -87,12 +102,38 @@ ASKED: Final = FastRequestSettings(
     pause_ms_max=500,
 )
 
-WORKLOADS: Final = ((Bank, 40), (Increments, 40), (Items, 25), (SchemaChanger, 600), (Menu, 120))
+WORKLOADS: Final[tuple[tuple[type[Workload], int], ...]] = (
+    (Bank, 40),
+    (Increments, 40),
+    (Items, 25),
+    (SchemaChanger, 600),
+    (Menu, 120),
+)
+
+
+EARLIER: Final = frozenset({1, 2, 3, 5, 6, 24, 44, 77, 78, 171})
+"""Seeds that are named somewhere, from before runs drew their workloads and what befalls machines:
+what they do stays what it is."""
+TRUNCATION: Final = TruncationSettings(
+    kept_records=60, away_ms=1_500, copy_away_ms=1_000, every_ms=400
+)
+"""A node that is down for longer than that begins from a copy."""
+LOG_RECORDS: Final = 10_000
+"""No run appends so many."""
+RECOVERY_MS_MAX: Final = 40_000
+"""From the last fault until each job has ended and all is coherent: the longest cool-down (C5,
+10 s), an election with its lease (2 s), and a job's steps, each of which may wait for a user (2 s)
+or a session that has died (1.2 s)."""
+PART_OF: Final = range(1, 9)
+"""Ids of tables that workloads make, and some that do not exist."""
+MANY_TABLES: Final = (60, 120, 240)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long and how rough. Times are virtual ms; `workloads` with their mean pause."""
+    """How long and how rough. Times are virtual ms; `workloads` with their mean pause.
+    `machines`: disks, power, clocks and the broker fail, too. `tables`: so many beside the
+    others'."""
 
     chaos_ms: int = 6_000
     fault_pause_ms: int = 250
@@ -103,6 +144,8 @@ class Plan:
     workloads: tuple[tuple[type[Workload], int], ...] = WORKLOADS
     parts: Mapping[str, Part] = field(default_factory=dict)
     """What partial replicas hold, by their names."""
+    machines: bool = False
+    tables: int = 0
 
 
 def plan_of(seed: int) -> Plan:
@@ -139,13 +182,56 @@ def plan_of(seed: int) -> Plan:
     if random.Random(f"{seed}/own appends").random() < 0.5:
         shape = replace(shape, own_appends=LANDED)
     factor = random.Random(f"{seed}/work").choice((1, 1, 5, 15))
-    return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape, work_factor=factor)
+    plan = Plan(
+        chaos_ms=chaos_ms,
+        fault_pause_ms=fault_pause_ms,
+        heal_ms_max=RECOVERY_MS_MAX,
+        shape=shape,
+        work_factor=factor,
+    )
+    return plan if seed in EARLIER else _mixed(plan, random.Random(f"{seed}/mix"))
+
+
+def _mixed(plan: Plan, rng: random.Random) -> Plan:
+    """Return the plan with workloads that are drawn, too, and what befalls machines: a run without
+    some of it reaches states that one with all of it never does."""
+    workloads: list[tuple[type[Workload], int]]
+    workloads = [each for each in WORKLOADS if rng.random() < 0.75] or list(WORKLOADS)
+    if rng.random() < 0.5:
+        workloads.append((Barriers, 60))
+    tables = rng.choice(MANY_TABLES) if rng.random() < 0.04 else 0
+    if tables:
+        workloads = [(ManyTables, 15), *workloads[:2]]
+    shape, machines = plan.shape, rng.random() < 0.7
+    parts: dict[str, Part] = {}
+    if shape.replicants > 1 and rng.random() < 0.2:
+        parts["r1"] = Part.of(HeldTable(n, f"table {n}") for n in rng.sample(PART_OF, 4))
+    if machines:
+        shape = replace(shape, disk_reserve_bytes=RESERVE_BYTES)
+    if rng.random() < 0.3:
+        shape = replace(shape, master=replace(shape.master, truncation=TRUNCATION))
+    return replace(
+        plan,
+        workloads=tuple(workloads),
+        machines=machines,
+        tables=tables,
+        shape=shape,
+        parts=parts,
+    )
 
 
 def _backfill_of(rows_max: int) -> BackfillSettings:
     return BackfillSettings(
         rows_max, rows_beside_max=rows_max, rows_beside_min=max(1, rows_max // 4)
     )
+
+
+class Recovery(NamedTuple):
+    """Virtual ms from the last fault until that was so."""
+
+    answered: int
+    ended: int
+    coherent: int
 
 
 class Simulation:
@@ -159,6 +245,7 @@ class Simulation:
         self.weather = Weather()
         self.history: deque[str] = deque(maxlen=HISTORY_LINES)
         self.reference = Reference(self.plan.shape.master.outcomes, self.plan.shape.master.history)
+        self.disks = Disks(self._rng("disks"))
         self.stores = self._made_stores()
         self.answered_offset = -1  # highest offset of a record of which an answer was given
         self.answered_lsn = 0  # highest LSN of an answer that was given
@@ -181,12 +268,16 @@ class Simulation:
         self.workloads: list[Workload] = []
         self.chaos = Chaos(self, self._rng("chaos"), self.plan.fault_pause_ms)
         self._reader = self._rng("reader")
+        self.recovery: Recovery | None = None
+        self.machines = MachineFaults(self, self._rng("machines"))
+        if self.plan.machines:
+            self.machines.make_one_fast()
         self._told: dict[str, int] = {}
         self._seen_of: dict[str, tuple[int, int]] = {}  # records of the log that were looked at
         self._goal = 0
 
     def _made_stores(self) -> MemoryStores:
-        return MemoryStores(self.plan.parts)
+        return DiskStores(self.disks, self.plan.parts)
 
     def _rng(self, name: str) -> random.Random:
         return random.Random(f"{self.seed}/{name}")
@@ -324,9 +415,10 @@ class Simulation:
         self._told[name] = len(node.history)
         for event in node.history[told:]:
             if isinstance(event, Stop):
-                raise Harm(f"L2: {name} stops: {event.error}")
+                self._judge_stop(name, event.error)
         if node.node is None:
             return
+        demand(not self.disks.of(name).failed, "disk", f"{name} goes on after a failed write")
         position = node.node.position
         if node.node.foreign.in_doubt:
             return  # it has what stands before, and knows that it may lack something
@@ -335,6 +427,14 @@ class Simulation:
             raise Harm(f"L1: {name} is at {position}, the log says {true}")
         if node.settings.serving:
             self._judge_coherent(node)
+
+    def _judge_stop(self, name: str, error: LeaseholdError) -> None:
+        """L2: nothing but its disk stops a node; and it is started again."""
+        disk = self.disks.of(name)
+        if not (isinstance(error, StoreUnwritable) and disk.failed):
+            raise Harm(f"L2: {name} stops: {error}")
+        self.note(f"{name} stops: {error}")
+        self.machines.restart_once_there_is_room(name)
 
     def read(self) -> MemorySnapshot | None:
         """A snapshot of a replicant that is coherent now, by chance which."""
@@ -355,9 +455,26 @@ class Simulation:
         if node.stopping:
             self.note(f"{name} is killed while it stops")
             node.crash()
-        if not node.up:
-            self.note(f"{name} starts")
-            node.start()
+        if node.up:
+            return
+        if not may_start(self.disks.of(name).seen(), RESERVE_BYTES):
+            self.machines.restart_once_there_is_room(name)
+            return
+        log = self.cluster.topics.log.name
+        first = self.cluster.bus.first(log)
+        if first and self._read_from(name) < first:
+            whole = [n for n in sorted(self.cluster.nodes) if self._read_from(n) >= first]
+            demand(bool(whole), "copy", f"nobody has what the log has not, before {first}")
+            self.restore(name, whole[0])
+        self.note(f"{name} starts")
+        node.start()
+
+    def _read_from(self, name: str) -> int:
+        """Return the offset of the log from which a node goes on when it is started."""
+        disk = self.disks.of(name)
+        if disk.found is not None:
+            return disk.found.position.offset
+        return self.stores.get(name).position().offset
 
     def restore(self, name: str, source: str) -> None:
         """A new disk: empty, or with a snapshot of another node's committed store."""
@@ -390,6 +507,7 @@ class Simulation:
     def heal(self) -> None:
         self.note("everything is healed")
         self.chaos.stop()
+        self.machines.stop()
         self.weather.calm_down()
         for hops in self.hops.values():
             hops.slow = 1
@@ -417,6 +535,8 @@ class Simulation:
     def _run(self) -> None:
         self.setup()
         self.chaos.start()
+        if self.plan.machines:
+            self.machines.start()
         for workload in self.workloads:
             workload.start()
         self._pass(self.plan.chaos_ms)
@@ -430,6 +550,8 @@ class Simulation:
         demand_end(self)
 
     def setup(self) -> None:
+        if self.plan.shape.master.truncation.kept_records < LOG_RECORDS:
+            self._let_the_log_be_deleted()
         self.cluster.start()
         for number, (kind, pause_ms) in enumerate(self.plan.workloads):
             workload = kind(self, self._rng(kind.__name__), number, pause_ms)
@@ -441,6 +563,22 @@ class Simulation:
         for workload in self.workloads:
             workload.backfill()
         self._wait(lambda: not self._waiting(), 20_000, "L7", self._waiting_words)
+
+    def _let_the_log_be_deleted(self) -> None:
+        """Have nodes say that copies are had from them, and somebody that the changefeed has
+        published: without either everybody may need all of the log."""
+        for name, node in self.cluster.nodes.items():
+            node.settings = replace(node.settings, serves=f"{name}:1")
+        self._acknowledge_for_the_changefeed()
+
+    def _acknowledge_for_the_changefeed(self) -> None:
+        cluster = self.cluster
+        if cluster.changefeed.up and not cluster.bus.is_away:
+            end = cluster.changefeed.position.offset
+            said = Ack("changefeed", b"", CHANGEFEED_ROLE, end, 0, 0, 0, False, "", 0)
+            acks = cluster.topics.acks.name
+            cluster.bus.append(acks, 0, b"changefeed", self.codec.encode(said))
+        self.scheduler.later(100 * MS, self._acknowledge_for_the_changefeed)
 
     def _pass(self, virtual_ms: int) -> None:
         self.scheduler.run_until(self.scheduler.now_ns + virtual_ms * MS)
@@ -465,13 +603,46 @@ class Simulation:
         return f"{len(waiting)} requests have no final answer, the first: {waiting[:1]}"
 
     def demand_liveness(self) -> None:
-        most_ms = self.plan.heal_ms_max
-        self._wait(lambda: not self._waiting(), most_ms, "L7", self._waiting_words)
-        self._wait(self._jobs_ended, most_ms, "jobs", self._job_words)
-        self._wait(lambda: not self._waiting(), most_ms, "L7", self._waiting_words)
-        # C5: one that was slow may have to wait for the longest cool-down.
-        cool_down_ms = self.plan.shape.master.coherency.cool_down_ms_max
-        self._wait(self._caught_up, cool_down_ms + 10_000, "L6", self._behind_words)
+        """Once nothing is broken any more: each request has its answer, each job has ended, each
+        node shows everything; within `heal_ms_max`; and nothing of it is lost again."""
+        healed_ns, most_ms = self.scheduler.now_ns, self.plan.heal_ms_max
+        goals = {"answered": self._answered, "ended": self._jobs_ended, "coherent": self._caught_up}
+        since: dict[str, int] = {}
+        while len(since) < len(goals):
+            spent_ms = (self.scheduler.now_ns - healed_ns) // MS
+            for goal, reached in goals.items():
+                if not reached():
+                    since.pop(goal, None)
+                else:
+                    since.setdefault(goal, spent_ms)
+            missing = [goal for goal in goals if goal not in since]
+            demand(not missing or spent_ms < most_ms, "liveness", self._missing_words(missing))
+            if missing:
+                self._pass(HEAL_LOOK_MS)
+        self.recovery = Recovery(**since)
+        self._demand_calm()
+
+    def _demand_calm(self) -> None:
+        """Who is coherent stays so while nothing is broken: for longer than any lease lasts."""
+        end_ns = self.scheduler.now_ns + CALM_MS * MS
+        while self.scheduler.now_ns < end_ns:
+            self._pass(HEAL_LOOK_MS)
+            for node in self.cluster.replicants():
+                # Not whether it reads now: it may be at work, which is a pause here.
+                lease = node.node.lease if node.node is not None else None
+                holds = lease is not None and lease.holds(node.now().mono_ns)
+                demand(holds, "liveness", f"coherency is lost again: {self._behind_words()}")
+
+    def _answered(self) -> bool:
+        return not self._waiting()
+
+    def _missing_words(self, goals: list[str]) -> str:
+        words = {
+            "answered": self._waiting_words,
+            "ended": self._job_words,
+            "coherent": self._behind_words,
+        }
+        return "; ".join(words[goal]() for goal in goals)
 
     def _jobs_ended(self) -> bool:
         return all(job.status.ended for job in self.reference.catalog.jobs.values())

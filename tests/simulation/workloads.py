@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation
 
 MS = 1_000_000
+NOBODYS_PARTITION = 15
 AT_COMMIT = "at commit"
 """As a SQL session asks for an update that the master is to compute
 (`transaction/commit_time_updates.py`). """
@@ -244,6 +245,16 @@ class Increments(Workload):
                 counted[self.asked[asked.id]] += asked.final.rows_affected
         rows = {key: row["n"] for key, row in self.rows(snapshot, "counters").items()}
         demand(rows == counted, "R1", f"counters are {rows}, committed were {counted}")
+
+
+class Barriers(Workload):
+    """Asks for places behind all that was answered; each answer is judged where it is given
+    (T6)."""
+
+    def act(self) -> None:
+        cluster = self.sim.cluster
+        fields = {"reply_to": NOBODYS_PARTITION, "barrier": [None]}
+        cluster.bus.once_there(lambda: cluster.submit(fields))
 
 
 class Items(Workload):

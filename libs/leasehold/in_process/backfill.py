@@ -291,7 +291,9 @@ class MemoryBackfill(MemoryTask):
             data = CODEC.encode(record)
             content_type = self._sign(Queue.BACKFILL, MACHINERY, MESSAGE_PACK, data)
             headers = {"content-type": content_type}
-            append = partial(self._bus.append, topic, 0, b"", data, headers)
+            append = partial(
+                self._bus.once_there, partial(self._bus.append, topic, 0, b"", data, headers)
+            )
             # In whatever life: what was handed to the network arrives, whoever has died.
             self.scheduler.at(at_ns, append)
             zombie_ns = self._hops.zombie_ns()

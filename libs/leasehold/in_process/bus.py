@@ -7,7 +7,7 @@ run on it unchanged. Within a partition order holds, as on Kafka; between topics
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -107,7 +107,39 @@ class MemoryBus:
         self._first: dict[tuple[str, int], int] = defaultdict(int)
         self._subscriptions: dict[tuple[str, int], list[Subscription]] = defaultdict(list)
         self._recreated: dict[str, int] = defaultdict(int)
+        self._away_until_ns = 0
+        self._waiting: deque[Callable[[], object]] = deque()  # while the broker is away
         self.on_append: Callable[[str, int, Message], None] = lambda *_: None
+
+    # ------------------------------------------------------------ the broker is away
+
+    def be_away(self, until_ns: int) -> None:
+        """Answer nobody until then: nothing is delivered, and what is sent waits with its
+        sender."""
+        self._away_until_ns = max(self._away_until_ns, until_ns)
+        self._scheduler.at(self._away_until_ns, self._come_back)
+
+    def heal(self) -> None:
+        """End that now."""
+        self._away_until_ns = 0
+        self._come_back()
+
+    @property
+    def is_away(self) -> bool:
+        return self._scheduler.now_ns < self._away_until_ns
+
+    def once_there(self, action: Callable[[], object]) -> None:
+        """Do the action now, or when the broker is back: in the order in which it was asked for."""
+        if self.is_away or self._waiting:
+            self._waiting.append(action)
+        else:
+            action()
+
+    def _come_back(self) -> None:
+        while self._waiting and not self.is_away:
+            self._waiting.popleft()()
+
+    # ------------------------------------------------------------ messages
 
     def append(
         self,
@@ -207,6 +239,12 @@ class MemoryBus:
             self._scheduler.at(due_ns, lambda o=offset: self._deliver(where, subscription, o))  # type: ignore[misc]
 
     def _deliver(self, where: tuple[str, int], subscription: Subscription, offset: int) -> None:
+        if self.is_away or self._waiting:
+            self._waiting.append(lambda: self._hand_over(where, subscription, offset))
+        else:
+            self._hand_over(where, subscription, offset)
+
+    def _hand_over(self, where: tuple[str, int], subscription: Subscription, offset: int) -> None:
         if not subscription.active:
             return
         index = offset - self._first[where]

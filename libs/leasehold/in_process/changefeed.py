@@ -141,6 +141,9 @@ class MemoryChangefeed(MemoryTask):
                 self._messages.append(_Publication(self._topics.jobs.name, 0, gone, None))
 
     def _publish(self) -> None:
+        self._bus.once_there(self.in_this_life(self._publish_now))
+
+    def _publish_now(self) -> None:
         assert self._feed is not None, "only while it runs"
         self._due = False
         for topic, partition, key, value in self._messages:

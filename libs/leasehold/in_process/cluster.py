@@ -62,6 +62,7 @@ class ClusterShape:
     unsigned_role: str | None = None
     older: tuple[str, ...] = ()
     """Nodes that say they know no more than an earlier release."""
+    disk_reserve_bytes: int = 0
 
 
 class MemoryCluster:
@@ -127,6 +128,7 @@ class MemoryCluster:
             fast_log=shape.fast_log,
             fast_requests=shape.fast_requests,
             own_appends=shape.own_appends,
+            disk_reserve_bytes=shape.disk_reserve_bytes,
         )
         self.nodes[name] = MemoryNode(
             settings,

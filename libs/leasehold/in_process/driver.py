@@ -21,7 +21,7 @@ from leasehold.in_process.pubsub import MemoryPubSub
 from leasehold.model.audit import AuditEvent
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable
 from leasehold.model.records.requests import ResultBatch
-from leasehold.model.topics import PUBLISHED_BYTES_MAX
+from leasehold.model.topics import MESSAGE_BYTES_MAX, PUBLISHED_BYTES_MAX
 from leasehold.model.traces import TRACEPARENT
 from leasehold.node.node_topics import NodeTopics
 from leasehold.node.runner import NodeRunner
@@ -182,21 +182,27 @@ class MemoryDriver:
                     self._step(event)
 
         delay_ns = self.hops.produce_ns() if topic == self._topics.log else LOOK_NS
-        self._scheduler.later(delay_ns, self._process.from_network(answer))
+        self._ask_broker(delay_ns, answer)
 
     def identify(self, topic: str) -> None:
         def answer() -> None:
             self._step(self._topics.identified(topic, self._bus.topic_id(topic)))
 
-        self._scheduler.later(LOOK_NS, self._process.from_network(answer))
+        self._ask_broker(LOOK_NS, answer)
+
+    def _ask_broker(self, delay_ns: int, answer: Callable[[], None]) -> None:
+        arrive = self._process.from_network(answer)
+        self._scheduler.later(delay_ns, lambda: self._bus.once_there(arrive))
 
     def delete_below(self, topic: str, offset: int) -> None:
-        self._bus.delete_below(topic, 0, offset)
+        self._bus.once_there(lambda: self._bus.delete_below(topic, 0, offset))
 
     def append(self, data: bytes) -> None:
         outcome = self.hops.append_outcome()
+        if len(data) > MESSAGE_BYTES_MAX:
+            outcome = f"{len(data)} bytes are more than the broker takes"
         failed = self._process.guarded(lambda: self._step(AppendFailed(f"simulated: {outcome}")))
-        if self._process.isolated:
+        if self._process.isolated or self._bus.is_away:
             self._scheduler.later(APPEND_TIMEOUT_NS, failed)
             return
         if outcome == "unknown":
@@ -208,7 +214,16 @@ class MemoryDriver:
             self._scheduler.later(self.hops.produce_ns(), failed)
 
     def _land(self, data: bytes, *, reported: bool) -> None:
-        """Put it on the log, and have the broker say so if it is `reported`."""
+        """Put it on the log, and have the broker say so if it is `reported`. Whose broker goes away
+        meanwhile is told that it failed; whether it has nobody knows."""
+        if self._bus.is_away:
+            lost = AppendFailed("simulated: the broker went away")
+            if self.hops.survives_crash():
+                self._bus.once_there(lambda: self._bus.append(self._topics.log, 0, b"", data))
+            if reported:
+                failed = self._process.guarded(lambda: self._step(lost))
+                self._scheduler.later(APPEND_TIMEOUT_NS, failed)
+            return
         offset = self._bus.append(self._topics.log, 0, b"", data)
 
         def landed() -> None:
@@ -232,7 +247,7 @@ class MemoryDriver:
             if send.token:
                 sent()
 
-        self._arrive(topic, arrive)
+        self._arrive(topic, lambda: self._bus.once_there(arrive))
 
     def _fits(self, send: Send, data: bytes) -> bool:
         """Return whether Kafka's producer would take it, and log it if not: it is dropped there,

@@ -90,4 +90,5 @@ class MemoryRetry(MemoryTask):
 
     def _append(self, content_type: str, body: bytes) -> None:
         headers = {"content-type": content_type}
-        self._bus.append(self._topics.requests.name, 0, b"", body, headers)
+        requests = self._topics.requests.name
+        self._bus.once_there(partial(self._bus.append, requests, 0, b"", body, headers))

@@ -201,7 +201,7 @@ class MemorySubscriber(MemoryTask):
         def arrive() -> None:
             self._bus.append(self._topics.acks.name, 0, self.name.encode(), CODEC.encode(ack))
 
-        self.scheduler.later(self._hops.produce_ns(), arrive)
+        self.scheduler.later(self._hops.produce_ns(), lambda: self._bus.once_there(arrive))
 
     def _plan_wake(self) -> None:
         assert self.holder is not None, "only while it runs"
