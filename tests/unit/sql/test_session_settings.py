@@ -58,7 +58,7 @@ def test_values_are_kept_in_one_form(
         ("standard_conforming_strings", "off", "0A000"),
         ("standard_conforming_strings", "perhaps", "22023"),
         ("synchronous_commit", "off", "0A000"),
-        ("search_path", "other", "0A000"),
+        ("search_path", "a b", "22023"),
         ("statement_timeout", "soon", "22023"),
         ("statement_timeout", "1000d", "22023"),
         ("extra_float_digits", "0", "22023"),

@@ -91,7 +91,7 @@ REFUSED: list[tuple[str, str, int | None]] = [
     ("SELECT (a).b FROM t", "0A000", 9),
     ("SELECT a.b.c FROM t", "0A000", 8),
     ("SELECT s.f(1)", "0A000", 8),
-    ("SELECT 1::s.t", "0A000", 11),
+    ("SELECT 1::s.t.u", "0A000", 11),
     ("SELECT '{}'::int[][]", "0A000", 14),
     ("SELECT a OPERATOR(s.+) 1 FROM t", "0A000", 10),
     ("SELECT * FROM ROWS FROM (f(1), g(2)) AS x", "0A000", 26),

@@ -59,8 +59,8 @@ def connect(
     cluster: LocalCluster, place: int, search_path: str = ""
 ) -> psycopg.Connection[tuple[object, ...]]:
     path = search_path.replace(" ", "\\ ")
-    options = {"options": f"-c search_path={path}"} if path else {}
-    return psycopg.connect(dsn_of(cluster, place), **options)
+    options = f"-c search_path={path}" if path else ""
+    return psycopg.connect(dsn_of(cluster, place), options=options)
 
 
 def test_what_a_new_user_tries(cluster: LocalCluster) -> None:

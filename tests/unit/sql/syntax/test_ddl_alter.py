@@ -296,7 +296,6 @@ REFUSED: list[Refusal] = [
     (ALTER + "alter constraint n deferrable", FeatureNotSupported, 15),
     (ALTER + "alter a", SyntaxInvalid, 22),
     # what else PostgreSQL knows, and what it does not
-    (ALTER + "set schema s", FeatureNotSupported, 15),
     (ALTER + "enable row level security", FeatureNotSupported, 15),
     (ALTER + "validate n", SyntaxInvalid, 24),
     (ALTER + "modify a int", SyntaxInvalid, 15),

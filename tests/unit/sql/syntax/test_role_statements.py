@@ -144,7 +144,7 @@ def test_it_is_read_as_what_it_says(sql: str, made: RoleStatement) -> None:
         ("create role a connection limit -2", Refused, "invalid connection limit: -2"),
         ("create role a valid until 'soon'", Refused, "soon"),
         ("create role a password 'secret'", FeatureNotSupported, "in the clear"),
-        ("alter role a set search_path to x", FeatureNotSupported, "ALTER ROLE … SET"),
+        ("alter role a set work_mem to x", FeatureNotSupported, "ALTER ROLE … SET"),
         ("grant select on t to session_user", FeatureNotSupported, "SESSION_USER"),
         ("grant select on pg_catalog.t to a", FeatureNotSupported, "schema pg_catalog"),
         ("grant execute on function f() to a", FeatureNotSupported, "GRANT on a function"),
