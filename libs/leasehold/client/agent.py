@@ -355,7 +355,7 @@ class Agent(Closing):
             self._work.notify_all()
 
     def _give_up(self, table_id: int, token: int) -> None:
-        """Have nobody look for who has stopped waiting."""
+        """Note that somebody has stopped waiting, so that nobody looks for him."""
         with self._work:
             asking = self._asking.get(table_id, {})
             if token in asking:
