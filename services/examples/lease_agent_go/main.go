@@ -195,7 +195,6 @@ func run(ctx context.Context, a *agent, consumer *kgo.Client, table string) {
 	var newest version
 	var told int64
 	renewal := time.Now()
-	lapsed := false
 	for {
 		within, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		fetched := consumer.PollFetches(within)
@@ -207,6 +206,10 @@ func run(ctx context.Context, a *agent, consumer *kgo.Client, table string) {
 				newest = event
 			}
 		})
+		if told > 0 && !a.usable() { // before the ledger is asked, which begins anew
+			say(map[string]any{"lapsed": told})
+			told = 0
+		}
 		if a.session == 0 || time.Now().After(renewal) {
 			err := error(nil)
 			if a.session == 0 || a.expires.IsZero() {
@@ -221,13 +224,8 @@ func run(ctx context.Context, a *agent, consumer *kgo.Client, table string) {
 			}
 		}
 		if !a.usable() {
-			if !lapsed && told > 0 {
-				say(map[string]any{"lapsed": told})
-			}
-			lapsed, told = true, 0
 			continue
 		}
-		lapsed = false
 		if newest.TableID != 0 && newest.Version != told && newest.State != "absent" {
 			if err := a.move(ctx, newest); err != nil {
 				log.Printf("version %d: %v", newest.Version, err)

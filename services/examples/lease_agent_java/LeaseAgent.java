@@ -190,6 +190,10 @@ public class LeaseAgent {
           newest = event;
         }
       }
+      if (told > 0 && !isUsable()) { // before the ledger is asked, which begins anew
+        say(Map.of("lapsed", told));
+        told = 0;
+      }
       try {
         if (session == 0 || System.nanoTime() - renewalNs >= 0) {
           if (session == 0 || expiresNs == 0) {
@@ -199,14 +203,7 @@ public class LeaseAgent {
           }
           renewalNs = System.nanoTime() + ttlNs / 3;
         }
-        if (!isUsable()) {
-          if (told > 0) {
-            say(Map.of("lapsed", told));
-          }
-          told = 0;
-          continue;
-        }
-        if (newest == null || newest.get("state").asText().equals("absent")) {
+        if (!isUsable() || newest == null || newest.get("state").asText().equals("absent")) {
           continue;
         }
         long version = newest.get("version").asLong();
