@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # Fetches by Maven what the long tests of feeds read them with: a schema registry (Apicurio's, with
-# Confluent's API) into .leasehold/registry, Kafka Connect into .leasehold/connect. Each is fetched
-# once, and kept only with the digests that stand here.
+# Confluent's API) into .leasehold/registry, Kafka Connect, Debezium's JDBC sink for it and Flink into
+# folders of their own beside it. Each is fetched once, and kept only with the digests that stand here.
 set -euo pipefail
 cd -P "$(dirname "$0")/.."
 
 REGISTRY=3.0.9
 REGISTRY_DIGEST=2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43
-CONNECT=infra/connect
 # This one reads an artifact whose parent is not served.
 COPY=org.apache.maven.plugins:maven-dependency-plugin:2.8:copy
 COPY_ALL=org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies
@@ -40,13 +39,20 @@ if ! is_there registry "$REGISTRY"; then
   place registry "$REGISTRY"
 fi
 
-version=$(sha256sum < "$CONNECT/jars.sha256" | cut -d' ' -f1)
-if ! is_there connect "$version"; then
-  say "fetching Kafka Connect into .leasehold/connect"
-  fetch --file "$CONNECT/pom.xml" "$COPY_ALL" -DincludeScope=runtime \
-    -DoutputDirectory="$PWD/$unfinished/connect"
-  digests=$PWD/$CONNECT/jars.sha256
-  (cd "$unfinished/connect" && sha256sum --check --quiet "$digests") ||
-    fail "the jars are not those of $CONNECT/jars.sha256."
-  place connect "$version"
-fi
+# jars FOLDER WHAT  - the jars of infra/FOLDER/pom.xml come to .leasehold/FOLDER
+jars() {
+  local list=infra/$1/jars.sha256 version digests
+  version=$(sha256sum < "$list" | cut -d' ' -f1)
+  is_there "$1" "$version" && return
+  say "fetching $2 into .leasehold/$1"
+  fetch --file "infra/$1/pom.xml" "$COPY_ALL" -DincludeScope=runtime \
+    -DoutputDirectory="$PWD/$unfinished/$1"
+  digests=$PWD/$list
+  (cd "$unfinished/$1" && sha256sum --check --quiet "$digests") || fail "the jars are not those of $list."
+  place "$1" "$version"
+}
+
+jars connect "Kafka Connect"
+jars debezium_sink "Debezium's JDBC sink"
+jars flink "Flink"
+jars lease_agent "what the agent in Java is made with"

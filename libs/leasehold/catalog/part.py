@@ -56,7 +56,7 @@ class ColumnValue(NamedTuple):
 
 
 class RowsWanted(NamedTuple):
-    """Which rows of a table are held: those of a range of keys that have the value in the column
+    """The rows of a table that are held: those of a range of keys that have the value in the column
     (`equal`; None: whatever they have)."""
 
     keys: KeyRange = KeyRange()

@@ -18,6 +18,7 @@ from leasehold.events.debezium.table_form import Block, Image, Source, TableForm
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.log import (
+    ChangeKind,
     Commit,
     Decisions,
     DescriptorWrite,
@@ -191,7 +192,9 @@ class TableFeeds:
         for change in commit.changes:
             if change.table_id not in self._tables:
                 continue
-            before = self._rows.get(change.table_id, change.key)
+            # Of a row that is inserted there is none: that was verified.
+            is_new = change.kind is ChangeKind.INSERT
+            before = None if is_new else self._rows.get(change.table_id, change.key)
             after = _image_of(change, lsn, commit.commit_us)
             if after is not None:
                 self._rows.put(after)
@@ -282,8 +285,11 @@ def _image_of(change: RowChange, lsn: int, commit_us: int) -> RowImage | None:
 
 def _with_marks(events: Sequence[RowTold], commit: Commit, transaction: str) -> list[Told]:
     """Return the events of a commit between its begin and its end, where a feed takes part."""
-    counts: dict[str, int] = {}
     told: list[Told] = []
+    if not any(event.feed.definition.transactions for event in events):
+        told += events
+        return told
+    counts: dict[str, int] = {}
     for event in events:
         if event.feed.definition.transactions:
             table = ".".join(event.form.name)
@@ -292,7 +298,5 @@ def _with_marks(events: Sequence[RowTold], commit: Commit, transaction: str) -> 
             told.append(event._replace(block=block))
         else:
             told.append(event)
-    if not counts:
-        return told
     begin = TransactionTold(transaction, commit.commit_us, None)
     return [begin, *told, TransactionTold(transaction, commit.commit_us, counts)]

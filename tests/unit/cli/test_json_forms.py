@@ -114,8 +114,8 @@ def test_parts_of_reports_are_as_they_are_documented() -> None:
     check = CheckReport(
         b"job:1", "r1", b"", 1, 2, 3, 4, 5, {7: 8}, b"x", 1, ((1, 2, (3,), "w"),), 9
     )
-    refused = (bytes(16), 1, "23505", "words", {}, NOW)
-    letter = DeadLetter(*refused, "requests", 3, "application/json", b"{}")
+    of_request = (bytes(16), 1, "23505", "words")
+    letter = DeadLetter(*of_request, {}, NOW, "requests", 3, "application/json", b"{}")
     told = letter_report(4, letter)
     found = wrong("ddl", [step.to_wire()])
     found += wrong("check", {"reports": [{"table": "t", **check_report(check)}], "troubles": []})

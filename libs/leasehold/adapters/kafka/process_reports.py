@@ -1,4 +1,4 @@
-"""Has a process that is no node say of which release it is, and what it reads."""
+"""The reports of a process that is no node: of which release it is, and what it reads."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.part import ColumnValue, KeyRange, RowsWanted, next_value
 from leasehold.model.errors import ConfigurationError, Refused, UnknownTable
-from leasehold.sql.binding.bound_tree import Value
+from leasehold.sql.binding.bound_tree import Field, Value
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import table_fields
 from leasehold.sql.binding.queries import Binder
@@ -52,7 +52,7 @@ def read_condition(descriptor: Descriptor, text: str) -> RowsWanted:
     columns = {field: descriptor.by_name[name] for name, field in fields.items()}
     found, equal = KeyRange(), None
     for each in told:
-        of = columns.get(each.part)  # type: ignore[call-overload]
+        of = columns.get(each.part) if isinstance(each.part, Field) else None
         if of is None or len(told) != len(parts):
             break
         if of.element_id == column.element_id:
@@ -64,7 +64,9 @@ def read_condition(descriptor: Descriptor, text: str) -> RowsWanted:
             _check_valued(descriptor, of)
             if not _is_plain(each):
                 break
-            equal = ColumnValue(of.element_id, each.values[0].value)
+            constant = each.values[0]
+            assert isinstance(constant, Value), "it is plain"
+            equal = ColumnValue(of.element_id, constant.value)
         else:
             break
     else:
