@@ -43,6 +43,8 @@ ALLOWED: Final[Mapping[str, str]] = {
     "*: moment_zone": "Column.moment_zone, a key in the log",
     "aggregates.py: _Moments": "of statistics",
     "aggregates.py: _more_moments": "of statistics",
+    "json_forms_of_actions.py: lane": "a key of what is printed of a dead letter",
+    "json_forms_of_actions.py: lane_offset": "a key of what is printed of a dead letter",
     "*: STANDING": "of a client that has not read for long: nothing moves",
 }
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+")
