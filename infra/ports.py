@@ -115,3 +115,12 @@ def can_bind(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def is_listening(host: str, port: int, timeout_s: float) -> bool:
+    """Return whether somebody takes connections there."""
+    try:
+        socket.create_connection((host, port), timeout_s).close()
+    except OSError:
+        return False
+    return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 import uuid
@@ -18,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from infra.java import java
 from infra.kafka.settings import SMALL_HEAP_MB, as_properties, jvm_options, local_settings
 from infra.kafka.warm_up import COMPILED_EARLY
+from infra.ports import is_listening
 from infra.processes import ProcessFailure
 from leasehold.settings.environment import KafkaSettings
 
@@ -173,9 +173,7 @@ def _listens(kafka: KafkaSettings) -> bool:
     """A bare connection; librdkafka would back off longer than a broker needs to start."""
     for address in kafka.bootstrap.split(","):
         host, _, port = address.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), timeout=ATTEMPT_S).close()
-        except OSError:
+        if not is_listening(host, int(port), ATTEMPT_S):
             return False
     return True
 

@@ -11,7 +11,6 @@ import json
 import os
 import random
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -45,6 +44,7 @@ from tests.support.changefeed.changefeed_process import (
     wait_until,
 )
 from tests.support.changefeed.made_log import MadeLog
+from tests.support.cluster.system_cluster import until
 from tests.support.postgres.postgres_server import postgres_server
 
 pytestmark = pytest.mark.long("Kafka Connect, Flink and a PostgreSQL; `make feed-tools`")
@@ -53,7 +53,6 @@ TOOLS: Final = ROOT / ".leasehold"
 FLINK: Final = ROOT / "tests" / "support" / "flink" / "FeedTable.java"
 TOPICS: Final = Topics("sinks")
 DEADLINE_S: Final = 280
-LOOK_AGAIN_S: Final = 0.2
 TYPED, PLAIN, WITH_SCHEMAS = 1, 2, 3
 KEYS: Final = 40
 COLUMNS: Final = (
@@ -343,8 +342,10 @@ def _wait(
     log: Path,
     seen: Callable[[], object],
 ) -> None:
-    give_up = time.monotonic() + DEADLINE_S
-    while not done():
+    """Wait until `done`, as long as the process runs. `seen`: what to tell where that is not."""
+
+    def is_done() -> bool:
         assert process.poll() is None, log.read_text()[-4000:]
-        assert time.monotonic() < give_up, (seen(), log.read_text()[-4000:])
-        time.sleep(LOOK_AGAIN_S)
+        return done()
+
+    until(is_done, "the sink", DEADLINE_S, lambda: f"{seen()}\n{log.read_text()[-4000:]}")

@@ -6,7 +6,6 @@ Each is a process of the test's cluster, which ends all of them with the session
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import pyspark
 from infra.child_environment import server_environment
 from infra.java import java
 from infra.local_cluster import ROOT, LocalCluster
-from infra.ports import LOOPBACK, find_free_port
+from infra.ports import LOOPBACK, find_free_port, is_listening
 from tests.support.cluster.system_cluster import until
 
 TOOLS: Final = ROOT / ".leasehold" / "storage"
@@ -135,11 +134,7 @@ def _start_java(servers: LocalCluster, name: str, folder: Path, main: str, *more
 
 def _answers(url: str) -> bool:
     at = urlsplit(url)
-    try:
-        with socket.create_connection((at.hostname or "", at.port or 0), 1):
-            return True
-    except OSError:
-        return False
+    return is_listening(at.hostname or "", at.port or 0, 1)
 
 
 def _write_conf(path: Path, values: Mapping[str, str]) -> None:
