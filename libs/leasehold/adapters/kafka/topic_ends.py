@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from contextlib import closing
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import Final, NamedTuple
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -30,12 +30,6 @@ ANSWER_TIMEOUT_S: Final = 3.0
 """A broker that has not answered for so long is said to be away."""
 
 
-class _Question(NamedTuple):
-    """The topics whose ends are asked for, by label."""
-
-    wanted: Mapping[str, Topic]
-
-
 class TopicEndsReader:
     """Asks where topics end, and takes the answers later: `poll` never waits for a broker. For one
     thread; another one of its own waits."""
@@ -45,7 +39,7 @@ class TopicEndsReader:
         self._topics = topics
         self._client_id = client_id
         self._closing = Event()
-        self._questions: SimpleQueue[_Question | None] = SimpleQueue()
+        self._questions: SimpleQueue[Mapping[str, Topic] | None] = SimpleQueue()  # by label
         self._answers: SimpleQueue[dict[str, int] | BusUnavailable] = SimpleQueue()
         self._thread: Thread | None = None
         self._is_asked = False
@@ -73,7 +67,7 @@ class TopicEndsReader:
         now_ns = boottime_ns()
         if now_ns - self._asked_ns >= ASK_EVERY_NS:
             self._asked_ns = now_ns
-            self._ask(self._question(table_ids, now_ns))
+            self._ask(self._wanted(table_ids, now_ns))
         return answered
 
     def close(self) -> None:
@@ -83,7 +77,8 @@ class TopicEndsReader:
         if self._thread is not None:
             self._thread.join(2 * ASK_SLICE_S)
 
-    def _question(self, table_ids: Collection[int], now_ns: int) -> _Question:
+    def _wanted(self, table_ids: Collection[int], now_ns: int) -> Mapping[str, Topic]:
+        """Return the topics whose ends are asked for now, by label."""
         topics = self._topics
         wanted: dict[str, Topic] = {
             "log": topics.log,
@@ -94,15 +89,15 @@ class TopicEndsReader:
         if table_ids and now_ns - self._rows_asked_ns >= ROWS_EVERY_NS:
             self._rows_asked_ns = now_ns
             wanted |= {f"rows/{table_id}": topics.rows(table_id) for table_id in table_ids}
-        return _Question(wanted)
+        return wanted
 
-    def _ask(self, question: _Question) -> None:
+    def _ask(self, wanted: Mapping[str, Topic]) -> None:
         if self._thread is None:
             name = "leasehold-topic-ends"
             self._thread = Thread(target=self._run, name=name, daemon=True)
             self._thread.start()
         self._is_asked = True
-        self._questions.put(question)
+        self._questions.put(wanted)
 
     # ------------------------------------------------------------ in the thread
 
@@ -111,9 +106,9 @@ class TopicEndsReader:
         with closing(
             TopicReader(self._settings, self._client_id, read_committed=True, give_up=give_up)
         ) as reader:
-            while (question := self._questions.get()) is not None and not give_up():
+            while (wanted := self._questions.get()) is not None and not give_up():
                 try:
-                    self._answers.put(_ends_of(reader, question.wanted))
+                    self._answers.put(_ends_of(reader, wanted))
                 except BusUnavailable as error:
                     self._answers.put(error)
 

@@ -223,11 +223,10 @@ class Coordinator:
     def _let_rest(self, job: Job, now: Now) -> None:
         """Look at a job again only when there is something new for it, if nothing else can be meant
         for it before: an answer of the ledger, its own record, a person, or a time."""
-        memory, asked = self._memory(job), None
-        if memory.verification is not None:
-            asked = memory.verification.deadline_ns
-        if asked is not None and asked > now.mono_ns:
-            self._due.wake_at(job.job_id, asked)
+        memory = self._memory(job)
+        asked = memory.verification
+        if asked is not None and asked.deadline_ns > now.mono_ns:
+            self._due.wake_at(job.job_id, asked.deadline_ns)
         if memory.retry_ns > now.mono_ns:
             self._due.wake_at(job.job_id, memory.retry_ns)
         elif not (memory.token or memory.expects is not None or job.status is Status.PAUSED):
