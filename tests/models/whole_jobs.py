@@ -157,17 +157,14 @@ class Jobs:
     # ------------------------------------------------------------ copies and keys
 
     def _copied(self, number: int, catalog: Catalog) -> SchemaChanges:
+        """A copy that follows `catalog` in the place of its own, wherever it keeps that."""
         kept = self._kept[number]
         memo = {id(thing): thing for thing in self._shared(kept)}
-        changes = deepcopy(kept, memo)
-        changes._catalog = changes.coordinator._catalog = catalog
-        changes.coordinator.ledger._catalog = catalog
-        return changes
+        return deepcopy(kept, memo | {id(kept._catalog): catalog})
 
     def _shared(self, changes: SchemaChanges) -> Iterator[Any]:
         """What never changes, or is the world's and not the coordinator's."""
         coordinator = changes.coordinator
-        yield changes._catalog
         yield from (SETTINGS, SETTINGS.coordinator, SETTINGS.coordinator.ledger)
         yield from changes._writes
         for memory in coordinator._memories.values():
@@ -223,7 +220,10 @@ def _key(changes: SchemaChanges) -> Any:
         tuple(sorted(side._unlike.union(side._catalog.changed_since(side._changes)))),
         side.epoch_lost,
     )
-    return memories, calls, ledger_side, tuple(map(repr, changes._writes))
+    due = coordinator._due
+    unseen = side._catalog.jobs_changed_since(due._changes)
+    looked_at = tuple(sorted(due._due)), tuple(sorted(due._next.items())), tuple(sorted(unseen))
+    return memories, calls, looked_at, ledger_side, tuple(map(repr, changes._writes))
 
 
 def _watch_key(watch: LedgerWatch) -> Any:

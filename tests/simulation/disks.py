@@ -135,7 +135,7 @@ class DiskStores(MemoryStores):
         before = super().open(name)
         contents = disk.found.copy() if disk.found is not None else before.contents
         disk.start()
-        store = self._stores[name] = StoreOnDisk(disk, contents, self.part_of(name))
+        store = self._stores[name] = StoreOnDisk(disk, contents, before.part)
         return store
 
     def put(self, name: str, store: MemoryStore) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from leasehold.catalog.elements import MISSING_BYTES_MAX
 from leasehold.catalog.job import Phase, Status
+from leasehold.model.features import incarnation_of
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
 from leasehold.replication.effects import Stop
@@ -136,7 +137,7 @@ def acks_for_the_changefeed(stage: Stage) -> None:
 
     def ack() -> None:
         end = stage.cluster.bus.end(log)
-        said = Ack("changefeed", b"", CHANGEFEED_ROLE, end, 0, 0, 0, False, "", 0)
+        said = Ack("changefeed", incarnation_of(b""), CHANGEFEED_ROLE, end, 0, 0, 0, False, "", 0)
         stage.cluster.bus.append(acks, 0, b"changefeed", stage.codec.encode(said))
         stage.scheduler.later(100 * MS, ack)
 

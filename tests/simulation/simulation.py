@@ -16,6 +16,7 @@ from leasehold.in_process.node import MemoryNode
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.errors import LeaseholdError, NotAuthentic, StoreUnwritable, UnknownTable
+from leasehold.model.features import incarnation_of
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication.disk_room import may_start
@@ -575,7 +576,9 @@ class Simulation:
         cluster = self.cluster
         if cluster.changefeed.up and not cluster.bus.is_away:
             end = cluster.changefeed.position.offset
-            said = Ack("changefeed", b"", CHANGEFEED_ROLE, end, 0, 0, 0, False, "", 0)
+            said = Ack(
+                "changefeed", incarnation_of(b""), CHANGEFEED_ROLE, end, 0, 0, 0, False, "", 0
+            )
             acks = cluster.topics.acks.name
             cluster.bus.append(acks, 0, b"changefeed", self.codec.encode(said))
         self.scheduler.later(100 * MS, self._acknowledge_for_the_changefeed)

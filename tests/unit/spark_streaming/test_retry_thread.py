@@ -83,9 +83,9 @@ def test_what_it_can_not_start_with_is_raised_at_the_start(stream: Stream) -> No
 
 
 def test_what_ends_it_later_is_raised_in_the_drivers_loop(stream: Stream) -> None:
-    stream.fails_at["turn"] = LookupError("who?")
     thread = made(stream)
     thread.start()
+    stream.fails_at["turn"] = LookupError("who?")  # now: `start` raises what comes before its end
     assert stream.closed.wait(TIMEOUT_S)
     with pytest.raises(LookupError, match=r"who\?"):
         thread.check()
