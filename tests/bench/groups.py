@@ -12,6 +12,7 @@ from tests.bench import (
     commit,
     cost,
     handover,
+    init,
     levels,
     lock,
     neighbours,
@@ -136,6 +137,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         for of in ("", others)
         for each in many
     ),
+    "init": ("pgbench_init", "pgbench_init_pg"),
     "neighbours": tuple(
         f"neighbours_{each}{of}"
         for of in ("", "_pg")
@@ -182,6 +184,7 @@ SUMMARIES: Final = {
     "levels": "what isolation levels and the history of rows cost",
     "lock": "two writers of one row under one lock and under two",
     "wire": "pgbench on a replicant and on a PostgreSQL",
+    "init": "pgbench -i on a replicant and on a PostgreSQL",
     "neighbours": "small statements beside others' large ones, and on a PostgreSQL",
     "read": "reads in process",
     "takeover": "a killed master",
@@ -206,6 +209,7 @@ _ALONE: Final = {
     "levels": levels.measure,
     "lock": lock.measure,
     "wire": wire.measure,
+    "init": init.measure,
     "neighbours": neighbours.measure,
     "tables": tables.measure,
     "bootstrap": bootstrap.measure,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -50,10 +50,15 @@ class Stands(NamedTuple):
 
 @contextmanager
 def both_servers(
-    settings: BenchSettings, scripts: Mapping[str, str], *, standbys: bool = False
+    settings: BenchSettings,
+    scripts: Mapping[str, str],
+    *,
+    standbys: bool = False,
+    beside: Sequence[str] = (),
 ) -> Iterator[Stands]:
-    """Start a stand of one node for SQL, with its neighbours, and a PostgreSQL beside it, with
-    `standbys` one more; write the scripts by name. Raises BenchFailure without pgbench."""
+    """Start a stand of one node for SQL, with its neighbours and the processes that are named, and
+    a PostgreSQL beside it, with `standbys` one more; write the scripts by name. Raises BenchFailure
+    without pgbench."""
     if shutil.which("pgbench") is None:
         raise BenchFailure("pgbench is not installed (apt install postgresql-client)")
     names = replicants(settings.replicants)
@@ -61,14 +66,14 @@ def both_servers(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-pgbench-")))
         for name, text in scripts.items():
             (folder / f"{name}.sql").write_text(text)
-        where = stack.enter_context(stand(["m1", *names], settings.warm_up))
+        where = stack.enter_context(stand(["m1", *names, *beside], settings.warm_up))
         database = where.settings.cluster.database
-        processes = ("kafka", "redis", "m1", *names)
+        processes = ("kafka", "redis", "m1", *names, *beside)
         servers = [Server("", where.cluster.ports.sql[0], database, "leasehold", processes)]
         promising = list(servers)
-        beside = stack.enter_context(postgres())
-        if beside is not None:
-            servers.append(Server("_pg", beside, "postgres", "postgres"))
+        theirs = stack.enter_context(postgres())
+        if theirs is not None:
+            servers.append(Server("_pg", theirs, "postgres", "postgres"))
         if standbys:
             port = stack.enter_context(postgres(settings.replicants))
             if port is not None:
