@@ -292,9 +292,10 @@ def test_what_is_not_there_is_told_in_postgresqls_words(servers: tuple[Server, S
     for server in servers:
         with server.psycopg(autocommit=True) as connection:
             connection.execute("create table t (id int)")
+            connection.execute("create schema s")
             said = _notices(connection)
             for text in (
-                "drop view if exists a, public.b, no_schema.c",
+                "drop view if exists a, public.b, no_schema.c, s.d",
                 "drop type if exists a",
                 "drop domain if exists a",
                 "drop trigger if exists a on t",
@@ -305,6 +306,8 @@ def test_what_is_not_there_is_told_in_postgresqls_words(servers: tuple[Server, S
                 "drop function if exists a()",
             ):
                 connection.execute(text.encode())
+            said += [str(told(connection, f"drop view {name}")) for name in ("no_schema.c", "s.d")]
+            connection.execute("drop schema s")
             told_by.append(said)
             drop_tables(connection)
     assert told_by[0] == told_by[1]

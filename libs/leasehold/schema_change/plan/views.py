@@ -11,6 +11,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.names import relation_names
+from leasehold.catalog.namespaces import SEPARATOR
 from leasehold.catalog.view import TEXT_BYTES_MAX, VIEWS_MAX, View, ViewTable
 from leasehold.model.errors import (
     DuplicateColumn,
@@ -22,6 +23,7 @@ from leasehold.model.errors import (
     Refused,
     SyntaxInvalid,
     UndefinedParameter,
+    UnknownSchema,
     UnknownTable,
     WrongObject,
 )
@@ -203,10 +205,10 @@ def _drop(change: DropView, catalog: Catalog, actor: int) -> tuple[Access, tuple
                 position=change.position,
                 hint="Use DROP TABLE to remove a table.",
             )
-        words = f'view "{change.name}" does not exist'
+        absent = _absent(change, access)
         if not change.if_exists:
-            raise UnknownTable(words, table=change.name, position=change.position)
-        return access, (f"{words}, skipping",)
+            raise absent
+        return access, (f"{absent.message}, skipping",)
     check_owner(access, actor, found.table_id, found.name, "view")
     users = [v for v in _users_of(access, found.table_id) if v.name not in change.beside]
     if users and not change.cascade:
@@ -215,6 +217,16 @@ def _drop(change: DropView, catalog: Catalog, actor: int) -> tuple[Access, tuple
         raise doomed.refusal([f"view {user.name}" for user in users], table=found.name)
     access, notices = _without(access, users)
     return access.without_view(found.table_id), notices
+
+
+def _absent(change: DropView, access: Access) -> Refused:
+    """Return the error for a view that is not there, in PostgreSQL's words: nor may its schema
+    be."""
+    schema, separator, bare = change.name.partition(SEPARATOR)
+    if separator and schema not in access.namespaces_by_name:
+        return UnknownSchema(f'schema "{schema}" does not exist', position=change.position)
+    words = f'view "{bare or change.name}" does not exist'
+    return UnknownTable(words, table=change.name, position=change.position)
 
 
 def _users_of(access: Access, view_id: int) -> Iterator[View]:
