@@ -1,6 +1,8 @@
 """How an event changes a view. PURE: `fold(view, event, now_us)`, or many at once by `fold_all`.
 
-Repeats and old news change nothing: readers may begin twice.
+Of acknowledgements and reports the one that came last counts, whatever its sender's clock says: a
+clock that was set back would hide its node for as long. So a source gives each once, in the order
+of its topic. Repeats and old news of everything else change nothing.
 """
 
 from __future__ import annotations
@@ -160,7 +162,7 @@ def _job_forgotten(draft: _Draft, event: JobForgotten, _now_us: int) -> None:
 def _progressed(draft: _Draft, progress: JobProgress, _now_us: int) -> None:
     # Kept beside the jobs: in a compacted topic a job's progress may stand before its state.
     known = draft.kept.progress.get(progress.job_id)
-    if known is None or (progress.run, progress.sent_us) >= (known.run, known.sent_us):
+    if known is None or progress.run >= known.run:
         draft.kept.progress[progress.job_id] = progress
 
 
@@ -268,8 +270,6 @@ def _acknowledged(draft: _Draft, ack: Ack, _now_us: int) -> None:
         _copied(draft, ack)
         return
     known = view.nodes.get(ack.node)
-    if known is not None and ack.sent_us < known.ack.sent_us:
-        return
     if ack.asked_ns == GIVEN_UP:
         # It has said goodbye: nobody need wait for it, and nothing is wrong with it.
         left = {n: node for n, node in view.nodes.items() if n != ack.node}
@@ -286,14 +286,12 @@ def _acknowledged(draft: _Draft, ack: Ack, _now_us: int) -> None:
 def _keep_newest(
     known: Mapping[NameT, SentT], name: NameT, report: SentT, most: int
 ) -> Mapping[NameT, SentT]:
-    """Return what is known with a report under its name, unless there is a newer one; of more than
-    `most` the oldest goes."""
-    before = known.get(name)
-    if before is not None and report.sent_us < before.sent_us:
-        return known
-    reports = {**known, name: report}
+    """Return what is known with a report under its name; of more than `most` the one that was heard
+    first goes."""
+    reports = {each: told for each, told in known.items() if each != name}
+    reports[name] = report
     if len(reports) > most:
-        del reports[min(reports, key=lambda each: reports[each].sent_us)]
+        del reports[next(iter(reports))]
     return reports
 
 

@@ -105,6 +105,7 @@ class KafkaEvents:
         self._acks_from = 0
         self._first_ends: dict[str, int] = {}
         self._heard: set[str] = set()
+        self._read_to: dict[str, int] = {}  # the next offset of each topic
         self._looked_back = False
         self._ends: TopicEndsReader | None = None
         self._table_ids: dict[int, None] = {}  # the one with the newest version last
@@ -116,6 +117,7 @@ class KafkaEvents:
         found = self._found
         try:
             for record in self._reader.read(RECORDS_MAX, timeout_s):
+                self._read_to[record.topic] = record.offset + 1
                 newest = self._newest.get(record.topic)
                 if newest is None:
                     found += self._decoded(record)
@@ -184,7 +186,9 @@ class KafkaEvents:
         self._newest = {self._topics.versions.name: {}, self._topics.jobs.name: {}}
         for topic, tail in self._followed().items():
             first, end = ask_once_led(partial(self._reader.offsets, topic, 0))
-            begin = first if tail is None else max(first, end - tail)
+            # Behind what was read before, if it begins anew: each tells of itself in order.
+            read = min(self._read_to.get(topic, 0), end)
+            begin = first if tail is None else max(first, end - tail, read)
             self._reader.start(topic, 0, begin)
             self._first_ends[topic] = end
             if topic == self._topics.acks.name:

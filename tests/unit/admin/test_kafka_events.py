@@ -15,6 +15,7 @@ from leasehold.admin import kafka_events
 from leasehold.admin.kafka_events import KafkaEvents
 from leasehold.admin.view import Event
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.model.errors import LogStopped
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import JobForgotten
@@ -31,6 +32,8 @@ class Reader:
     def __init__(self) -> None:
         self.portions: list[list[Record | str]] = []
         self.ended: dict[tuple[str, int], int] = {}
+        self.started: dict[str, list[int]] = {}
+        self.stops = False
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         return 0, 9
@@ -38,9 +41,13 @@ class Reader:
     def next_offset(self, topic: str, partition: int) -> int:
         return 4
 
-    def start(self, topic: str, partition: int, offset: int) -> None: ...
+    def start(self, topic: str, partition: int, offset: int) -> None:
+        self.started.setdefault(topic, []).append(offset)
 
     def read(self, records_max: int, timeout_s: float) -> list[Record]:
+        if self.stops:
+            self.stops = False
+            raise LogStopped("deleted below")
         portion = self.portions.pop(0) if self.portions else []
         self.ended |= {(each, 0): 9 for each in portion if isinstance(each, str)}
         return [each for each in portion if isinstance(each, Record)]
@@ -111,3 +118,16 @@ def test_only_what_is_told_is_decoded(reader: Reader, monkeypatch: pytest.Monkey
     events.events(0)
     assert told(events.events(0)) == [(1, 49)]
     assert len(decoded) == 1
+
+
+def test_acks_are_not_told_again_where_it_begins_anew(reader: Reader) -> None:
+    """An older one would take the place of what was read: of two the last one counts."""
+    acks = TOPICS.acks.name
+    reader.portions = [[Record(acks, 0, 4, b"r1", b"", ())]]
+    events = KafkaEvents(KafkaSettings(), TOPICS)
+    events.events(0)
+    reader.stops = True
+    events.events(0)
+    events.events(0)
+    assert reader.started[acks] == [0, 5]
+    assert reader.started[VERSIONS] == [0, 0]

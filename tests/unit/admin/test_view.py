@@ -126,7 +126,7 @@ def test_coherency_lag_and_since_when() -> None:
 
 def test_a_node_that_asks_nobody_who_he_is_is_shown_as_open() -> None:
     words = "open: who comes to 127.0.0.1:5432 is asked for no password"
-    view = seen(ack("r1"), ack("r2"), AccessReport("r1", words, NOW), AccessReport("r1", "", 0))
+    view = seen(ack("r1"), ack("r2"), AccessReport("r1", words, NOW))
     shown = {node["node"]: node["open"] for node in report(view, NOW)["nodes"]}
     assert shown == {"r1": words, "r2": ""}
     later = fold(view, ack("r1", sent_us=NOW + 60 * SECOND), NOW + 60 * SECOND)
@@ -182,9 +182,12 @@ def test_topics_that_were_not_read_to_their_ends_are_named() -> None:
     assert report(seen(ack("r1")), NOW)["gaps"] == [], "a view that is told of everything at once"
 
 
-def test_an_older_ack_does_not_overtake_a_newer_one() -> None:
-    view = seen(ack("r1", lsn=20), ack("r1", lsn=10, sent_us=NOW - 1))
+def test_a_node_whose_clock_was_set_back_is_heard() -> None:
+    """Acknowledgements come in the order of their topic; what their clocks say orders nothing."""
+    view = seen(ack("r1", lsn=10, sent_us=NOW + 600 * SECOND), ack("r1", lsn=20))
     assert view.nodes["r1"].ack.lsn == 20
+    view = seen(node_report("m1", room="short", sent_us=NOW + 600 * SECOND), node_report("m1"))
+    assert report(view, NOW)["disks"] == []
 
 
 # --- reach -----------------------------------------------------------------------------------
@@ -292,7 +295,7 @@ def test_a_job_that_is_forgotten_is_shown_no_more() -> None:
 
 def test_a_disk_below_its_reserve_is_trouble_while_its_node_says_so() -> None:
     short = node_report("m1", room="short", free_bytes=9 << 20)
-    view = seen(ack("m1", "master"), short, node_report("m1", sent_us=NOW - 5), node_report("gone"))
+    view = seen(ack("m1", "master"), short, node_report("gone"))
     told = report(view, NOW)
     assert [(each["node"], each["room"]) for each in told["disks"]] == [("m1", "short")]
     (words,) = [each for each in troubles_of(told) if "reserve" in each]

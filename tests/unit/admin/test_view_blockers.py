@@ -101,10 +101,10 @@ def test_a_blocker_that_has_said_nothing_is_known_by_other_signs_of_life() -> No
     assert earlier["users"] is None, "said by a session before this one"
 
 
-def test_an_older_word_does_not_overtake_and_what_is_kept_is_bounded() -> None:
+def test_the_word_that_came_last_counts_and_what_is_kept_is_bounded() -> None:
     view = seen(held_back(users=1), held_back(users=2, sent_us=NOW - 1))
-    assert [said.users for said in view.held_back.values()] == [1]
-    many = [held_back(version=n, sent_us=NOW + n) for n in range(HELD_BACK_MAX + 9)]
+    assert [said.users for said in view.held_back.values()] == [2]
+    many = [held_back(version=n, sent_us=NOW - n) for n in range(HELD_BACK_MAX + 9)]
     assert min(version for _, _, version in seen(*many).held_back) == 9
 
 
