@@ -8,7 +8,6 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.names import named_indexes
 from leasehold.catalog.states import State
-from leasehold.rows.index_entries import key_words
 
 
 def shape_of(table: Descriptor) -> tuple[str, ...]:
@@ -25,7 +24,7 @@ def shape_of(table: Descriptor) -> tuple[str, ...]:
     for index in named_indexes(table):
         if index.state is State.PUBLIC:
             unique = "unique " if index.unique else ""
-            words.append(f"{unique}index {index.name} ({', '.join(key_words(table, index))})")
+            words.append(f"{unique}index {index.name} ({', '.join(table.key_words(index))})")
             words[-1] += f" include ({listed(index.included)})" if index.included else ""
             words[-1] += " nulls not distinct" if index.equal_nulls else ""
             words[-1] += f" where {index.predicate}" if index.predicate else ""

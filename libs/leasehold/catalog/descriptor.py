@@ -18,6 +18,7 @@ from leasehold.catalog.element_forms import (
 )
 from leasehold.catalog.elements import (
     DEFAULT_LOCK,
+    EXPRESSION,
     Check,
     Column,
     Element,
@@ -311,6 +312,15 @@ class Descriptor:
             return next((i for i in self.indexes if f"{_BY_ID}{i.element_id}" == name), None)
         implied = (i for i in self.indexes if i.implied)
         return self.index(name) or next((i for i in implied if name in (i.name, i.alias)), None)
+
+    def key_words(self, index: Index) -> tuple[str, ...]:
+        """Return the parts of an index's key as a person would write them."""
+        texts, names = iter(index.expressions), self.by_id
+        return tuple(
+            next(texts, "…") if column == EXPRESSION else names[column].name
+            for column in index.columns
+            if column == EXPRESSION or column in names
+        )
 
     def lock(self, name: str) -> Lock | None:
         return next((k for k in self.row_locks if k.name == name and k.state in READABLE), None)

@@ -24,9 +24,8 @@ from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, clock_time
-from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
-from leasehold.events.public_schema import public_diff
+from leasehold.events.version_diff import public_diff
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records.events import VersionEvent
 from leasehold.settings.client import ClientSettings
@@ -38,8 +37,17 @@ USAGE: Final = (
     "       leasehold versions diff TABLE FROM TO [--json]\n"
     "       leasehold versions history TABLE [--json]"
 )
+
+
+def _avro_schema(descriptor: Descriptor) -> dict[str, Any]:
+    # Its defaults are computed, for which all of SQL's functions are loaded: nobody else waits.
+    from leasehold.events.avro_schema import avro_schema
+
+    return avro_schema(descriptor)
+
+
 FORMATS: Final[Mapping[str, Callable[[Descriptor], dict[str, Any]]]] = {
-    "avro": avro_schema,
+    "avro": _avro_schema,
     "json-schema": json_schema,
 }
 

@@ -1,9 +1,10 @@
 """Version events as everybody may read them: one self-describing JSON object each. PURE.
 
-`encode_event` gives the value of a record on the versions topics, `decode_event` what Leasehold's
-own readers make of it. The fields are described in services/examples/DESIGN.md: they are a promise
-to programs in any language, so names are added and never changed. Elements travel with all that
-their wire form holds, so that nothing has to be told twice when an element learns something new.
+`encode_event` gives the value of a record on the versions topics; `public_reading` has what
+Leasehold's own readers make of it. The fields are described in services/examples/DESIGN.md: they
+are a promise to programs in any language, so names are added and never changed. Elements travel
+with all that their wire form holds, so that nothing has to be told twice when an element learns
+something new.
 
 An event must always fit a Kafka record, or the changefeed could publish nothing after it. Names and
 states of 1,000 columns are small; defaults, expressions and what repeats them may not be. What does
@@ -18,17 +19,16 @@ from typing import Any, Final
 
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import Kind
-from leasehold.catalog.element_forms import derived_from_wire, derived_to_wire
+from leasehold.catalog.element_forms import derived_to_wire
 from leasehold.catalog.enum_types import as_called, enums_of
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
-from leasehold.events.public_missing import read_missing, read_value, tell_missing, tell_value
-from leasehold.events.version_diff import ElementChange, diff, element_words
+from leasehold.events.public_missing import tell_missing, tell_value
+from leasehold.events.public_reading import FORMAT, PLACES, WITHOUT
+from leasehold.events.version_diff import diff, element_words, public_diff
 from leasehold.model import byte_limits
 from leasehold.model.records.events import VersionEvent
 
-FORMAT: Final = 1
-"""Raised when an old reader would misread a new event; a name that is added needs no new one."""
 CONTENT_TYPE: Final = "application/json"
 EVENT_BYTES_MAX: Final = byte_limits.EVENT
 """Half of what a record may be: headers, key and the batch around it have room whatever happens."""
@@ -37,34 +37,10 @@ LEFT_OUT_BYTES_MAX: Final = 256
 TEXT_BYTES_MAX: Final = 256
 """Longest default or expression that is told when an event would not fit."""
 
-_WITHOUT: Final[Mapping[str, Any]] = {"expression": "", "expressions": (), "predicate": ""}
-"""Expressions of elements; what readers make of one that was left out."""
-
-_PLACES: Final[Mapping[Kind, str]] = {
-    Kind.COLUMN: "columns",
-    Kind.INDEX: "indexes",
-    Kind.CHECK: "checks",
-    Kind.LOCK: "locks",
-    Kind.FOREIGN_KEY: "foreign_keys",
-}
-"""Where a descriptor's wire form keeps its elements, in the order in which they are told."""
-
 _NOT_AS_IT_IS: Final = frozenset(
-    {"id", "name", "version", "modified_us", "alias", *_PLACES.values()},
+    {"id", "name", "version", "modified_us", "alias", *PLACES.values()},
 )
 """Fields of the wire form that have other names in the event, or stand in it already."""
-
-_EVENTS_OWN: Final = frozenset(
-    {
-        *("format", "table", "table_id", "former_name", "lsn", "commit_us", "elements"),
-        *("job", "diff", "avro", "json_schema", "left_out"),
-    }
-)
-_TOLD_BESIDE: Final = frozenset({"kind", "definition"})
-"""Names of the event, and of an element in it, that the wire form has not."""
-
-
-# ------------------------------------------------------------------ out
 
 
 def encode_event(event: VersionEvent) -> bytes:
@@ -125,15 +101,6 @@ def _size(parts: Sequence[bytes]) -> int:
     return sum(map(len, parts)) + len(parts) + LEFT_OUT_BYTES_MAX
 
 
-def public_diff(version: int, changes: Sequence[ElementChange]) -> dict[str, Any]:
-    """Return what changed since `version`: a sentence per element, and the same for programs."""
-    return {
-        "from": version,
-        "words": [str(change) for change in changes],
-        "changes": [change.to_json() for change in changes],
-    }
-
-
 def _shown(descriptor: Descriptor) -> Descriptor:
     """Return a table as people read it, with the names of enum types for their numbers."""
     return as_called(descriptor, enums_of(descriptor))
@@ -155,7 +122,7 @@ def before_event(event: VersionEvent) -> Descriptor | None:
                 return None
             body |= was
             continue
-        position = _PLACES[Kind(kind)]
+        position = PLACES[Kind(kind)]
         others = [element for element in body.get(position, ()) if element["id"] != element_id]
         if was is not None and was.get("missing"):
             # An edit doesn't number the version that it makes; the element as it stands does.
@@ -167,7 +134,7 @@ def before_event(event: VersionEvent) -> Descriptor | None:
 
 def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str, Any]]:
     elements, shown = [], _shown(descriptor)
-    for kind, position in _PLACES.items():
+    for kind, position in PLACES.items():
         for wire in sorted(body.get(position, ()), key=_place_of):
             element = shown.element(wire["id"])
             assert element is not None, wire
@@ -195,11 +162,11 @@ def _place_of(wire: Mapping[str, Any]) -> tuple[int, int]:
 def _cut_long_texts(told: Mapping[str, Any]) -> None:
     """Leave long texts out: no reader of rows needs them; whoever does asks a node."""
     for element in told["elements"]:
-        for name in ("default", "default_expression", "generated", *_WITHOUT, "definition"):
+        for name in ("default", "default_expression", "generated", *WITHOUT, "definition"):
             if _is_long(element.get(name)):
                 element[name] = None
         # A part of an index would be another index.
-        texts = [name for name in _WITHOUT if name in element]
+        texts = [name for name in WITHOUT if name in element]
         if any(element[name] is None for name in texts):
             element |= dict.fromkeys(texts)
     if told["job"] is not None and _is_long(told["job"].get("sql")):
@@ -209,61 +176,3 @@ def _cut_long_texts(told: Mapping[str, Any]) -> None:
 def _is_long(value: Any) -> bool:
     texts = value if isinstance(value, list | tuple) else [value]
     return sum(len(t.encode()) for t in texts if isinstance(t, str)) > TEXT_BYTES_MAX
-
-
-# ------------------------------------------------------------------ in
-
-
-def decode_event(data: bytes) -> VersionEvent:
-    """Return what `encode_event` was given, but for `edits`, which became the diff.
-
-    Raises ValueError, TypeError or LookupError for anything else.
-    """
-    public = json.loads(data)
-    if public["format"] != FORMAT:
-        raise ValueError(f"a version event of format {public['format']!r:.20}, {FORMAT} is known")
-    job = dict(public["job"] or {})
-    return VersionEvent(
-        table_id=public["table_id"],
-        name=public["table"],
-        version=public["version"],
-        lsn=public["lsn"],
-        commit_us=public["commit_us"],
-        body={
-            **{name: value for name, value in public.items() if name not in _EVENTS_OWN},
-            "id": public["table_id"],
-            "name": public["table"],
-            "modified_us": public["commit_us"],
-            "alias": public["former_name"] or "",
-            **{
-                position: _wire_forms(public["elements"], kind)
-                for kind, position in _PLACES.items()
-            },
-        },
-        job_id=job.pop("id", 0),
-        step=job.pop("to", ""),
-        job=job,
-    )
-
-
-def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[str, Any]]:
-    found = []
-    for element in elements:
-        if element["kind"] != kind.value:
-            continue
-        wire = {name: value for name, value in element.items() if name not in _TOLD_BESIDE}
-        if kind is Kind.COLUMN:
-            wire["default"] = read_value(wire["default"], wire)
-            missing = wire.get("missing")
-            if missing:
-                wire["missing"] = read_missing(missing, wire)
-            wire["default_expression"] = wire.get("default_expression") or ""
-            generated = wire.pop("generated", None)
-            if generated is not None:
-                derived = derived_from_wire(wire["derived"])
-                wire["derived"] = derived_to_wire(derived._replace(expression=generated))
-        for text, without in _WITHOUT.items():
-            if wire.get(text, without) is None:
-                wire[text] = without
-        found.append(wire)
-    return sorted(found, key=lambda wire: int(wire["id"]))

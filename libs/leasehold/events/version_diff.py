@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
@@ -19,7 +20,6 @@ from leasehold.catalog.elements import (
 )
 from leasehold.catalog.sequence import Sequence
 from leasehold.catalog.states import State
-from leasehold.rows.index_entries import key_words
 from leasehold.values.storage import to_json
 
 _IDENTITY: Final = {"a": "always", "d": "by default"}
@@ -179,7 +179,7 @@ def _derived_words(column: Column) -> list[str]:
 def index_words(descriptor: Descriptor, index: Index) -> str:
     """Return an index's definition: ``unique on (origin, lower(dest)) include (gate) where gate is
     not null``."""
-    columns = ", ".join(key_words(descriptor, index))
+    columns = ", ".join(descriptor.key_words(index))
     included = ", ".join(descriptor.by_id[e].name for e in index.included if e in descriptor.by_id)
     columns = f"({columns})" + (f" include ({included})" if included else "")
     columns += f" where {index.predicate}" if index.predicate else ""
@@ -263,3 +263,13 @@ def _elements(descriptor: Descriptor | None, *, keyed: bool) -> dict[int, _Shown
             kind, element_name(element), element.state, words, position
         )
     return found
+
+
+def public_diff(version: int, changes: Iterable[ElementChange]) -> dict[str, Any]:
+    """Return what changed since `version`: a sentence per element, and the same for programs."""
+    changes = tuple(changes)
+    return {
+        "from": version,
+        "words": [str(change) for change in changes],
+        "changes": [change.to_json() for change in changes],
+    }

@@ -144,13 +144,3 @@ def key_shown(descriptor: Descriptor, index: Index, key: Key) -> str:
     """Return the values of a key for people."""
     kinds = key_types(descriptor, index)
     return ", ".join(words_of(kind, value) for kind, value in zip(kinds, key, strict=True))
-
-
-def key_words(descriptor: Descriptor, index: Index) -> tuple[str, ...]:
-    """Return the parts of the key as a person would write them."""
-    texts, names = iter(index.expressions), descriptor.by_id
-    return tuple(
-        next(texts, "…") if column == EXPRESSION else names[column].name
-        for column in index.columns
-        if column == EXPRESSION or column in names
-    )

@@ -11,7 +11,6 @@ from leasehold.catalog.elements import Index
 from leasehold.model.errors import DuplicateKey
 from leasehold.model.keys import Key
 from leasehold.rows.duplicated_keys import show_value
-from leasehold.rows.index_entries import key_words
 from leasehold.sql.expressions.key_types import key_types
 from leasehold.values.types import Type
 
@@ -25,7 +24,7 @@ def primary_key_exists(descriptor: Descriptor, key: Key) -> DuplicateKey:
 
 def unique_key_exists(descriptor: Descriptor, index: Index, values: Key) -> DuplicateKey:
     """Returns the error for a key of a unique index that is taken."""
-    names = ", ".join(key_words(descriptor, index))
+    names = ", ".join(descriptor.key_words(index))
     kinds = key_types(descriptor, index)
     return _duplicate(descriptor, index.name, names, kinds, values)
 

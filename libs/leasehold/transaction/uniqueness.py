@@ -15,7 +15,7 @@ from leasehold.model.errors import VerifyError
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.model.records.events import Image
-from leasehold.rows.index_entries import entries_kept, key_of, key_shown, key_words
+from leasehold.rows.index_entries import entries_kept, key_of, key_shown
 from leasehold.transaction.duplicate_key import unique_key_exists
 
 HolderReader = Callable[[Descriptor, int, Key, int], Sequence[Key]]
@@ -90,7 +90,7 @@ def check_sought(
                 continue
             for other in holders(descriptor, index.element_id, values, len(rows) + 1):
                 if _still(rows, other, index, descriptor, values):
-                    words = ", ".join(key_words(descriptor, index))
+                    words = ", ".join(descriptor.key_words(index))
                     shown = key_shown(descriptor, index, values)
                     raise in_the_way(descriptor, f"({words}) = ({shown})", values)
 

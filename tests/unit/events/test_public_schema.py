@@ -23,10 +23,10 @@ from leasehold.catalog.elements import Check, Column, Computed, Derived, Index, 
 from leasehold.catalog.object_names import NAME_BYTES_MAX
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
+from leasehold.events.public_reading import decode_event
 from leasehold.events.public_schema import (
     EVENT_BYTES_MAX,
     before_event,
-    decode_event,
     encode_event,
 )
 from leasehold.model.errors import MalformedRequest

@@ -18,7 +18,8 @@ from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.states import State
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
-from leasehold.events.public_schema import decode_event, encode_event
+from leasehold.events.public_reading import decode_event
+from leasehold.events.public_schema import encode_event
 from leasehold.events.version_diff import diff
 from leasehold.model.errors import Refused
 from leasehold.model.records.events import VersionEvent

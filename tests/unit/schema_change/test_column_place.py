@@ -9,7 +9,8 @@ from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import apply_edits
 from leasehold.catalog.element_forms import COLUMN_FORM
 from leasehold.events.avro_schema import avro_schema
-from leasehold.events.public_schema import decode_event, encode_event
+from leasehold.events.public_reading import decode_event
+from leasehold.events.public_schema import encode_event
 from leasehold.events.version_diff import diff
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.log import Commit, DescriptorWrite

@@ -29,7 +29,7 @@ from leasehold.adapters.codec.record_shape import (
     restorer,
 )
 from leasehold.adapters.codec.request_decoding import decode_request, decode_request_in_slices
-from leasehold.events.public_schema import decode_event
+from leasehold.events.public_reading import decode_event
 from leasehold.model import byte_limits
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.ids import DIGEST_BYTES

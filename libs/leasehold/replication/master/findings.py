@@ -21,7 +21,7 @@ from leasehold.model.records.events import Image
 from leasehold.model.records.jobs import FOUND_MAX, Findings
 from leasehold.model.records.log import FindingsDecided
 from leasehold.rows.check_constraints import condition_of, explain_violation, find_sqlstate
-from leasehold.rows.index_entries import entry_of, key_of, key_shown, key_words
+from leasehold.rows.index_entries import entry_of, key_of, key_shown
 from leasehold.schema_change.coordinator.verification import (
     INTEGRITY,
     REQUIRED,
@@ -111,7 +111,7 @@ def _judge(descriptor: Descriptor, element_id: int, catalog: Catalog, store: Rea
 
 def _judge_unique(descriptor: Descriptor, index: Index, store: Reader) -> Judge:
     """Judge a unique index by its entries: it is looked through once they are complete."""
-    names = ", ".join(key_words(descriptor, index))
+    names = ", ".join(descriptor.key_words(index))
     entry = entry_of(descriptor, index)
 
     def judge(key: Key, image: Image) -> str:

@@ -62,7 +62,7 @@ from leasehold.rows.check_constraints import condition_of, explain_violation
 from leasehold.rows.derived_as_sql import write_value
 from leasehold.rows.duplicated_keys import show_value, tell_duplicated
 from leasehold.rows.generated import explain_difference, is_relied_on, value_of
-from leasehold.rows.index_entries import exact_entry, explain_failure, key_words
+from leasehold.rows.index_entries import exact_entry, explain_failure
 from leasehold.schema_change.coordinator.verification import INTEGRITY, as_if_public
 from leasehold.sql.expressions.key_types import key_types
 from leasehold.values.storage import keep_stored
@@ -398,7 +398,7 @@ class TableCheck:
             return
         clause = f"FROM {statements.name} WHERE ({keys}) IN ({twice})"
         primary = statements.primary
-        names = ", ".join(key_words(self._newest, index))
+        names = ", ".join(self._newest.key_words(index))
 
         def words(values: Key) -> str:
             key = tuple(None if part == NULL_KEY and index.equal_nulls else part for part in values)
