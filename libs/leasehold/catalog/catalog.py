@@ -289,6 +289,14 @@ class Catalog:
         """The jobs that have not ended, by their ids."""
         return self._running.by_id
 
+    def running_names(self) -> Iterable[frozenset[str]]:
+        """Return the names of relations that each running job gives, or has yet to let go of."""
+        return self._running.names.values()
+
+    def running_at(self, table_id: int) -> tuple[Job, ...]:
+        """Return the running jobs that change a table, or need it as it is."""
+        return self._running.at(table_id)
+
     def find_copying(self) -> Job | None:
         """Return a job whose rows are to be copied under another key; None: there is none."""
         return next(iter(self._running.copying.values()), None)

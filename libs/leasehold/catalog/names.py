@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import Edit, Kind
 from leasehold.catalog.elements import ForeignKey, Index
 from leasehold.catalog.job import Job
 from leasehold.catalog.object_names import PRIMARY_KEY_LABEL, free_object_name, object_name
@@ -31,41 +30,12 @@ def running_jobs(catalog: Catalog) -> Iterator[Job]:
     return iter(catalog.running.values())
 
 
-def _planned(catalog: Catalog, kind: Kind) -> Iterator[str]:
-    """Yield names that running jobs give, or have yet to let go of."""
-    for job in running_jobs(catalog):
-        yield from _names_in(job, kind)
-
-
-def _names_in(job: Job, kind: Kind) -> Iterator[str]:
-    for edit in _edits(job):
-        bodies = [body for body in (edit.before, edit.after) if body is not None]
-        if edit.kind is Kind.INDEX and kind is Kind.INDEX:
-            yield from (str(body["name"]) for body in bodies if not body.get("implied"))
-        elif edit.kind is kind:
-            yield from (str(body["name"]) for body in bodies)
-        elif kind is Kind.INDEX:  # of a table that the job will make
-            yield from (str(body["key_name"]) for body in bodies if body.get("key_name"))
-            made = (index for body in bodies for index in body.get("indexes", ()))
-            yield from (str(index["name"]) for index in made if not index.get("implied"))
-
-
-def collect_relation_names(job: Job) -> set[str]:
-    """Return names of relations that a job gives or lets go of."""
-    return {*_names_in(job, Kind.TABLE), *_names_in(job, Kind.INDEX)}
-
-
-def _edits(job: Job) -> Iterator[Edit]:
-    return (edit for step in job.steps for edit in step.edits)
-
-
 def relation_names(catalog: Catalog) -> set[str]:
     """Return the names of tables, views and indexes, which share theirs, as in PostgreSQL; primary
     keys have an index, too. An index that only goes with a foreign key takes none: PostgreSQL makes
     no such index, and users give its name to one of theirs."""
     names = {*catalog.table_names(), *catalog.index_names()}
-    names.update(_planned(catalog, Kind.TABLE))
-    names.update(_planned(catalog, Kind.INDEX))
+    names.update(*catalog.running_names())
     names.update(catalog.access.views_by_name)
     return names
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.job import Job, job_from_wire
+from leasehold.catalog.running_jobs import RunningJobs
 from leasehold.model.ids import genid, is_sequence_id
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
@@ -152,7 +153,7 @@ class Changefeed:
         self.position = position
         self._foreign = ForeignRecords()
         self._jobs: dict[int, Job] = {}
-        self._running: dict[int, Job] = {}  # of them, those that have not ended
+        self._running = RunningJobs()  # of them, those that have not ended
         for body in jobs:
             self._put_job(job_from_wire(body))
 
@@ -230,7 +231,7 @@ class Changefeed:
 
     def _forgotten(self, job_id: int) -> ForgottenJob:
         gone = self._jobs.pop(job_id, None)
-        self._running.pop(job_id, None)
+        self._running.remove(job_id)
         runs = 0 if gone is None else gone.run
         progress = (progress_key(job_id, run) for run in range(1, runs + 1))
         return ForgottenJob(job_id, (job_key(job_id), *progress))
@@ -252,14 +253,11 @@ class Changefeed:
 
     def _put_job(self, job: Job) -> Job:
         self._jobs[job.job_id] = job
-        if job.status.ended:
-            self._running.pop(job.job_id, None)
-        else:
-            self._running[job.job_id] = job
+        self._running.put(job)
         return job
 
     def _version_event(self, write: DescriptorWrite, commit: Commit, lsn: int) -> VersionEvent:
-        return version_event(write, commit, lsn, self._running.values())
+        return version_event(write, commit, lsn, self._running.at(write.table_id))
 
 
 def version_event(

@@ -105,10 +105,8 @@ class RangeMerging:
 
 def _job_of(waiting: RangeWaiting, catalog: Catalog) -> Job | None:
     """Return the job whose run noted the range."""
-    for job in catalog.running.values():
-        if job.by_range and job.table_id == waiting.table_id:
-            return job
-    return None
+    found = (job for job in catalog.running_at(waiting.table_id) if job.by_range)
+    return next((job for job in found if job.table_id == waiting.table_id), None)
 
 
 class MergeReports:

@@ -60,7 +60,6 @@ def test_one_that_ends_is_told_once_and_never_due_again(catalog: Catalog) -> Non
     assert due.follow() == ([], [])
     due.wake(3)
     assert due.take(100) == []
-    assert due.of_table(3) == []
 
 
 def test_a_time_wakes_once(catalog: Catalog) -> None:
@@ -85,14 +84,3 @@ def test_a_time_that_is_said_again_and_again_is_kept_once(catalog: Catalog) -> N
         due.wake_at(1, 50)
     assert due.take(50) == [1]
     assert due.next_ns() is None
-
-
-def test_jobs_are_found_by_each_of_their_tables(catalog: Catalog) -> None:
-    catalog.put_job(replace(job_of(5), versions={5: 2, 1: 2}))
-    due = DueJobs(catalog)
-    assert due.of_table(5) == [5]
-    assert due.of_table(1) == [1, 5]
-    assert due.of_table(9) == []
-    catalog.put_job(replace(catalog.jobs[5], versions={5: 2}))
-    due.follow()
-    assert due.of_table(1) == [1]

@@ -53,12 +53,11 @@ class Release:
 def notices_of_versions(commit: Commit, lsn: int, catalog: Catalog) -> list[Effect]:
     """Return what agents without a store are told of new versions at once; `versions` tells it for
     good."""
-    jobs = catalog.running.values()
     return [
         Send(Topic.NOTICES, 0, str(write.table_id).encode(), event, 0)
         for write in commit.catalog
         if isinstance(write, DescriptorWrite)
-        for event in (version_event(write, commit, lsn, jobs),)
+        for event in (version_event(write, commit, lsn, catalog.running_at(write.table_id)),)
     ]
 
 

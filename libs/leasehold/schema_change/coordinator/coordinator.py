@@ -184,11 +184,9 @@ class Coordinator:
             case Confirmed(since_ns):
                 return self._send_wanted(self.ledger.confirmed(since_ns), now)
             case LeaseAcked(table_id):
-                for job_id in self._due.of_table(table_id):
-                    job = self._catalog.running.get(job_id)
-                    if job is not None:
-                        self._memory(job).retry_ns = 0
-                        self._due.wake(job_id)
+                for job in self._catalog.running_at(table_id):
+                    self._memory(job).retry_ns = 0
+                    self._due.wake(job.job_id)
             case Reported(report):
                 self._walk.take(report)
             case CoherentNodes(nodes):

@@ -17,11 +17,7 @@ class DueJobs:
         self._due = set(catalog.running)
         self._times: list[tuple[int, int]] = []  # (at_ns, job id), a heap
         self._next: dict[int, int] = {}  # the next of them by job
-        self._of_table: dict[int, set[int]] = {}  # running jobs by each of their tables
-        self._tables: dict[int, tuple[int, ...]] = {}  # the same by job
         self._changes = catalog.job_changes
-        for job_id in self._due:
-            self._note_tables(job_id)
 
     def follow(self) -> tuple[list[int], list[int]]:
         """Take what has changed in the catalog; return the running jobs that have changed, by their
@@ -30,10 +26,8 @@ class DueJobs:
         self._changes = self._catalog.job_changes
         running, ended = [], []
         for job_id in sorted(changed):
-            self._forget_tables(job_id)
             if job_id in self._catalog.running:
                 self._due.add(job_id)
-                self._note_tables(job_id)
                 running.append(job_id)
             else:
                 self._due.discard(job_id)
@@ -44,10 +38,6 @@ class DueJobs:
         """Let a job be due, if it runs."""
         if job_id in self._catalog.running:
             self._due.add(job_id)
-
-    def of_table(self, table_id: int) -> list[int]:
-        """Return the running jobs that change a table."""
-        return sorted(self._of_table.get(table_id, ()))
 
     def rest(self, job_id: int) -> None:
         """Let a job rest until something else wakes it."""
@@ -72,15 +62,3 @@ class DueJobs:
     def next_ns(self) -> int | None:
         """Return the next time at which a job is due that rests; None: there is none."""
         return self._times[0][0] if self._times else None
-
-    def _note_tables(self, job_id: int) -> None:
-        tables = self._tables[job_id] = self._catalog.running[job_id].tables
-        for table_id in tables:
-            self._of_table.setdefault(table_id, set()).add(job_id)
-
-    def _forget_tables(self, job_id: int) -> None:
-        for table_id in self._tables.pop(job_id, ()):
-            jobs = self._of_table[table_id]
-            jobs.discard(job_id)
-            if not jobs:
-                del self._of_table[table_id]

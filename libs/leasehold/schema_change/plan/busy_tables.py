@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job, Status
-from leasehold.catalog.names import running_jobs
 from leasehold.model.errors import TableBusy, UnknownTable
 from leasehold.schema_change.job.transitions import can_turn_back
 from leasehold.sql.syntax.statements import (
@@ -35,8 +34,7 @@ NO_EARLIER_DROPS: Final = EarlierDrops()
 
 def busy_job(catalog: Catalog, table_id: int) -> Job | None:
     """Return the job that is changing a table now, or needs it as it is (D9: at most one)."""
-    found = (j for j in running_jobs(catalog) if table_id in j.tables or table_id in j.needs)
-    return next(found, None)
+    return next(iter(catalog.running_at(table_id)), None)
 
 
 def _busy_words(job: Job, table_id: int) -> str:

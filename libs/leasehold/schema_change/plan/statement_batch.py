@@ -22,7 +22,7 @@ from leasehold.catalog.edits import Edit, Kind, apply_edits
 from leasehold.catalog.element_forms import FOREIGN_KEY_FORM
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import NO_WAY_BACK, Job, Step
-from leasehold.catalog.names import collect_relation_names
+from leasehold.catalog.job_names import collect_relation_names
 from leasehold.catalog.overlay import CatalogAhead
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.sequence import check_restart
