@@ -13,6 +13,7 @@ from tests.models import model_row_copying as copies
 from tests.models.explorer import Liveness, Report, explore, find_stuck
 from tests.models.mutants import column_range, range_backfill, row_copying
 from tests.models.summary import AddLine, ModelLine
+from tests.support.by_turns import rows_by_turns
 
 STATES_MAX: Final = 6_000_000
 SMALL: Final[list[tuple[Any, Any]]] = [
@@ -20,7 +21,11 @@ SMALL: Final[list[tuple[Any, Any]]] = [
     (columns.Model, columns.Bounds(writes=0, truncations=0, faults=1, nodes=3)),
     (copies.Model, copies.Bounds(writes=0, takeovers=1, faults=1, nodes=3)),
 ]
-NAMES: Final = ["entries", "columns", "copies"]
+NAMES: Final = {entries.Model: "entries", columns.Model: "columns", copies.Model: "copies"}
+
+
+def model_name(row: tuple[Any, Any]) -> str:
+    return NAMES[row[0]]
 
 
 def explored(model: Any, *, reduced: bool, states_max: int = STATES_MAX) -> Report[Any]:
@@ -34,7 +39,7 @@ def explored(model: Any, *, reduced: bool, states_max: int = STATES_MAX) -> Repo
     )
 
 
-@pytest.mark.parametrize(("kind", "bounds"), SMALL, ids=NAMES)
+@pytest.mark.parametrize(("kind", "bounds"), rows_by_turns(SMALL, model_name))
 def test_the_reduced_run_visits_a_state_of_each_class(
     kind: Any, bounds: Any, model_line: AddLine
 ) -> None:
@@ -117,7 +122,7 @@ LIVE: Final[list[tuple[Any, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "bounds"), LIVE, ids=NAMES)
+@pytest.mark.parametrize(("kind", "bounds"), rows_by_turns(LIVE, model_name))
 def test_every_job_ends_everywhere(kind: Any, bounds: Any, model_line: AddLine) -> None:
     """From each state that faults lead to, once there are none, whoever takes the next step."""
     calm = kind(bounds._replace(faults=0))
