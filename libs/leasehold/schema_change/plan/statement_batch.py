@@ -94,6 +94,7 @@ from leasehold.sql.syntax.object_statements import (
     Comment,
     EnumStatement,
     NamespaceStatement,
+    RenameNamespace,
     ViewStatement,
 )
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
@@ -148,6 +149,8 @@ class StatementBatch:
     temporary: bool = False
     _stays_gone: bool = False
     """What is taken away can't come back: its schema goes with the request."""
+    _renamed: str = ""
+    """A schema that a job of the request gives another name."""
 
     @classmethod
     def on(
@@ -300,7 +303,9 @@ class StatementBatch:
                 f"temporary table {change.name!r} is for a SQL session, which keeps it to itself"
             )
         ahead = self._ahead()
-        check_namespace(change, ahead.access)
+        if self._renamed:
+            raise self._renames_schema()
+        check_namespace(change, ahead)
         refuse_enum_name(change, ahead.access)
         if isinstance(change, ViewStatement):
             return self._take_view(change, ahead)
@@ -421,11 +426,13 @@ class StatementBatch:
     def _take_namespace(
         self, change: NamespaceStatement, ahead: CatalogAhead, said: tuple[Any, ...]
     ) -> Answer:
-        """Make or drop a schema, which is done at once; what lies in it goes by a job, whoever
-        owns it."""
+        """Make, drop or rename a schema, which is done at once; what lies in it goes, or gets its
+        name, by a job, whoever owns it."""
         made = change_namespaces(change, ahead, self.actor)
         if made.access is ahead.access:
             return {"notice": made.notices[0]}
+        if isinstance(change, RenameNamespace):
+            return self._rename_namespace(change, made.access, ahead, said)
         if not made.along:
             self.catalog.access = made.access
             return {"access": True}
@@ -442,6 +449,32 @@ class StatementBatch:
         beside = (words for each in answers for words in read_notices(each))
         along = dict.fromkeys((*describe_along(made.along), *beside))
         return answer_of_several(answers, tuple(along))
+
+    def _rename_namespace(
+        self, change: RenameNamespace, access: Access, ahead: CatalogAhead, said: tuple[Any, ...]
+    ) -> Answer:
+        sql, request_id, context, rows_about = said
+        planned = plan(change, ahead, sql=sql, request_id=request_id, context=context)
+        if not isinstance(planned, JobPlan):
+            self.catalog.access = access
+            return {"access": True}
+        if self.whole:
+            raise FeatureNotSupported(
+                f"ALTER SCHEMA {change.name} RENAME inside of a transaction block is not supported"
+                " while tables lie in it",
+                hint="Send it by itself, outside of BEGIN.",
+            )
+        others = self.made.keys() | self.plans.keys() | self.dropped.keys() | self.begun.keys()
+        if not others.isdisjoint(planned.job.tables):
+            raise self._already_changed(planned.job)
+        self._renamed = change.name
+        return {"job": self._begin_job(planned, rows_about)}
+
+    def _renames_schema(self) -> FeatureNotSupported:
+        return FeatureNotSupported(
+            f"an earlier statement of this request renames schema {self._renamed!r}, which is so"
+            " only when its job has ended: send this one by itself, after it"
+        )
 
     def _take_as_first_role(self, changes: Iterable[Change], said: tuple[Any, ...]) -> list[Answer]:
         """Take changes that follow from one that was allowed."""

@@ -25,6 +25,7 @@ from leasehold.sql.system_catalog.roles import (
     of_relation,
     recorded,
     roles_view,
+    setting_rows,
     shadow_view,
     users_view,
 )
@@ -435,6 +436,7 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "pg_collation": lambda _: [_COLLATION],
     "pg_database": _databases,
     "pg_roles": roles_view,
+    "pg_db_role_setting": setting_rows,
     "pg_authid": authid_rows,
     "pg_auth_members": membership_rows,
     "pg_user": users_view,

@@ -191,7 +191,8 @@ class SystemCatalog:
 
     def namespace_of(self, table: Descriptor) -> int:
         """Return the number of the schema that a relation lies in."""
-        return self.namespaces[schema_shown(table)]
+        made = self.access.namespaces_by_name.get(table.schema)  # also by its name of before
+        return self.namespaces[schema_shown(table) if made is None else made.name]
 
     def rows(self, schema: str, name: str) -> list[tuple[Any, ...]]:
         """Rows of one of RELATIONS, values for all of its columns."""
