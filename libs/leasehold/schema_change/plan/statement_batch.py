@@ -58,6 +58,7 @@ from leasehold.schema_change.plan.drops import (
     without_elements,
 )
 from leasehold.schema_change.plan.enums import change_enums, refuse_enum_name
+from leasehold.schema_change.plan.foreign_keys import without_deferred
 from leasehold.schema_change.plan.joined_jobs import (
     check_versions,
     demand_filled,
@@ -118,7 +119,8 @@ class StatementBatch:
     far. `made`: tables of this request, at their version 1; `truncated`, `jobs`, `dropped`: what
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
-    their new bounds. `in_place`, `computed`, `narrows`: see `plan`. `whole`: they are of a
+    their new bounds. `in_place`, `computed`, `narrows`: see `plan`. `keeps_deferred`: which foreign
+    keys are deferred may be written. `whole`: they are of a
     transaction, whose changes of tables that were there are one job with what it makes and drops
     (`transaction_job.py`); of its versions nobody knows the numbers yet, so none is `computed`.
     `trusted`: see `follow_tables`. `comments`: whether they are kept.
@@ -140,6 +142,7 @@ class StatementBatch:
     in_place: bool = True
     computed: bool = True
     narrows: bool = True
+    keeps_deferred: bool = True
     whole: bool = False
     _drop_plans: list[JobPlan] = field(default_factory=list)
     trusted: bool = False
@@ -302,6 +305,8 @@ class StatementBatch:
             raise FeatureNotSupported(
                 f"temporary table {change.name!r} is for a SQL session, which keeps it to itself"
             )
+        if not self.keeps_deferred:
+            change = without_deferred(change)
         ahead = self._ahead()
         if self._renamed:
             raise self._renames_schema()

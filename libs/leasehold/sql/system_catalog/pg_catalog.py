@@ -294,6 +294,7 @@ def _constraint_rows(catalog: SystemCatalog) -> Iterator[Row]:
             row |= {"confmatchtype": "f" if key.full else "s"}
             row |= {"confupdtype": _ACTIONS[key.on_update]}
             row |= {"confdeltype": _ACTIONS[key.on_delete]}
+            row |= {"condeferrable": int(key.deferred), "condeferred": int(key.deferred)}
             if key.delete_sets:
                 row["confdelsetcols"] = numbers_of(entry.table, key.delete_sets)
             row["confkey"] = numbers_of(parent, entry.parent_columns)
