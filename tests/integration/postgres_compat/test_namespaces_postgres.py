@@ -724,6 +724,7 @@ PATHS: Final = """
     alter database {database} reset all
     select count(*) from pg_db_role_setting
     alter role nobody set search_path = app
+    alter database nothing set search_path = app
 """
 """What one says; with = or @r a session that is begun for it, by the same role or by r."""
 

@@ -198,7 +198,8 @@ def test_none_is_made_beside_an_earlier_release(
     monkeypatch.setattr(changes, "features", earlier)
     assert client.code("create schema more") == "0A000"
     client.ask("create schema if not exists public")
-    assert client.code("alter database leasehold set search_path = app") == "0A000"
+    ((name,),) = client.ask("select current_database()")
+    assert client.code(f"alter database {name} set search_path = app") == "0A000"
     client.ask("create table app.t (id int)")
     assert client.code("alter schema app rename to more") == "0A000"
     monkeypatch.undo()
@@ -331,24 +332,26 @@ def test_sessions_of_a_database_begin_with_its_path(
     database: DevDatabase, client: SqlClient
 ) -> None:
     client.ask("create role r login; alter role r set search_path = public")
-    client.ask("alter database leasehold set search_path = app, public")
+    ((name,),) = client.ask("select current_database()")
+    client.ask(f"alter database {name} set search_path = app, public")
     begun = SqlClient(database)
     assert begun.ask("show search_path") == [("app, public",)]
     begun.session.close()
     theirs = SqlClient(database, user="r")
     assert theirs.ask("show search_path") == [("public",)]  # its own comes first
-    assert theirs.code("alter database leasehold reset search_path") == "42501"
+    assert theirs.code(f"alter database {name} reset search_path") == "42501"
     theirs.session.close()
     assert client.ask("select setrole, setconfig[1] from pg_db_role_setting order by setrole")[
         0
     ] == (*(0, "search_path=app, public"),)
     for text in (
-        *("alter database leasehold set timezone = 'UTC'", "alter role all set search_path = app"),
-        "alter role r in database leasehold set search_path = app",
+        *(f"alter database {name} set timezone = 'UTC'", "alter role all set search_path = app"),
+        f"alter role r in database {name} set search_path = app",
     ):
         assert client.code(text) == "0A000"
-    assert client.code("alter database leasehold set search_path = 'a b', c") == "00000"
-    client.ask("alter database leasehold reset all; drop role r")
+    assert client.code(f"alter database {name} set search_path = 'a b', c") == "00000"
+    assert client.code("alter database nothing set search_path = app") == "3D000"
+    client.ask(f"alter database {name} reset all; drop role r")
     begun = SqlClient(database)
     assert begun.ask("show search_path") == [('"$user", public',)]
     begun.session.close()
