@@ -92,12 +92,12 @@ def test_optional_column_takes_five_records() -> None:
 def test_a_schema_and_all_that_lies_in_it_get_their_names_in_one_record() -> None:
     """And what becomes a part of it meanwhile; the name of before is known until nobody may be at
     the version before."""
-    world = World()
+    world = World(agents=0)
     number = NAMESPACES_FROM + 1
     world.append(NamespaceWrite(number, {"name": "app"}))
     for name in ("app.t", "app.u"):
         world.ddl(replace(create_table(name), schema="app"))
-    world.settle()
+    world.until_ready()
     before = len(world.log)
     world.ddl(RenameNamespace("app", "new"))
     view = View(VIEWS_FROM + 1, "app.v", "select 1 from app.t", (), (), {}, "app")

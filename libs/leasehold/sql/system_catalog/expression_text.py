@@ -28,7 +28,7 @@ _DOUBLE: Final = Type("double precision")
 _WIDTHS: Final = {"smallint": 1, "integer": 2, "bigint": 3}
 _FLOATS: Final = frozenset({"real", "double precision"})
 _TEXTS: Final = frozenset({"text", "varchar"})
-_MOMENTS: Final = frozenset({"date", "timestamp", "timestamptz"})
+_DATES: Final = frozenset({"date", "timestamp", "timestamptz"})
 _SHOWN_NAMES: Final = {
     "varchar": "character varying",
     "char": "bpchar",
@@ -437,7 +437,7 @@ def _comparable(left: _Part, right: _Part) -> tuple[_Part, _Part]:
     names = {left.kind.name, right.kind.name}
     if names <= _TEXTS:
         return _brought(left, _TEXT), _brought(right, _TEXT)
-    if left.kind == right.kind or names <= _MOMENTS:
+    if left.kind == right.kind or names <= _DATES:
         return left, right
     raise _NoForm
 
