@@ -550,8 +550,7 @@ STORIES: Final = {
         select schemaname, tablename, indexname from pg_indexes
             where tablename in ('t', 'c', 'out') order by 1, 2, 3
         select schemaname, sequencename from pg_sequences order by 2
-        select pg_get_serial_sequence('more.t', 'id'), nextval('more.s')
-        select nextval('app.s')
+        select pg_get_serial_sequence('more.t', 'id'), nextval('more.s'), to_regclass('app.s')
         select conname, pg_get_constraintdef(oid) from pg_constraint
             where conrelid in ('more.t'::regclass, 'more.c'::regclass, 'out'::regclass) order by 1
         select pg_get_expr(adbin, adrelid) from pg_attrdef
@@ -641,14 +640,14 @@ def drop_all(connection: Connection) -> None:
     connection.execute("reset role")
     connection.execute("reset search_path")
     connection.execute("drop view if exists v")
+    for schema in ("app", "more", "other", "r"):
+        connection.execute(f"drop schema if exists {schema} cascade".encode())
     named = "select schemaname, tablename from pg_tables where schemaname in ('public', 'app')"
     for schema, table in connection.execute(named).fetchall():
         connection.execute(f'drop table "{schema}"."{table}" cascade'.encode())
     named = "select schemaname, sequencename from pg_sequences"
     for schema, name in connection.execute(named).fetchall():
         connection.execute(f'drop sequence "{schema}"."{name}"'.encode())
-    for schema in ("app", "more", "r"):
-        connection.execute(f"drop schema if exists {schema} cascade".encode())
     connection.execute("drop type if exists mood")
     connection.execute("drop role if exists r")
 
