@@ -485,13 +485,11 @@ _Found = TypeVar("_Found", View, Enumeration)
 
 def _by_name(found: Iterable[_Found], aliases: Mapping[str, str]) -> dict[str, _Found]:
     """Return views or types by their names, also those under the alias of their schema."""
-    by_name = {each.name: each for each in found}
-    if aliases:
-        for each in [*by_name.values()]:
-            if each.schema in aliases:
-                name = qualified(aliases[each.schema], bare(each.schema, each.name))
-                by_name[name] = each
-    return by_name
+    named: dict[str, _Found] = {each.name: each for each in found}
+    for each in [*named.values()] if aliases else ():
+        if each.schema in aliases:
+            named[qualified(aliases[each.schema], bare(each.schema, each.name))] = each
+    return named
 
 
 _GIVEN_BY_GROUPS: Final = (

@@ -39,7 +39,8 @@ def rename_schema_in(text: str, schema: str, to: str) -> str:
         return text
     words = Words(parsed[0].source)
     places = sorted({place for one in parsed for place in _find(one, words, schema)})
-    source, parts, at = parsed[0].source.encoded, [], 0
+    source, at = parsed[0].source.encoded, 0
+    parts: list[bytes] = []
     for place in places:
         name = quoted(to)
         if place.in_string:
