@@ -485,11 +485,10 @@ _Found = TypeVar("_Found", View, Enumeration)
 
 def _by_name(found: Iterable[_Found], aliases: Mapping[str, str]) -> dict[str, _Found]:
     """Return views or types by their names, also those under the alias of their schema."""
-    named: dict[str, _Found] = {each.name: each for each in found}
-    for each in [*named.values()] if aliases else ():
-        if each.schema in aliases:
-            named[qualified(aliases[each.schema], bare(each.schema, each.name))] = each
-    return named
+    known = list(found)
+    lying = [each for each in known if each.schema in aliases]
+    also = {qualified(aliases[e.schema], bare(e.schema, e.name)): e for e in lying}
+    return {each.name: each for each in known} | also
 
 
 _GIVEN_BY_GROUPS: Final = (
