@@ -69,7 +69,6 @@ PLANNED: Final = (
 REFUSED: Final = (
     "CREATE INDEX i ON flights (gate gin_trgm_ops)",
     "CREATE EXTENSION postgis",
-    "ALTER SCHEMA app RENAME TO other",
     "CREATE INDEX i ON flights USING gin (gate)",
     "CREATE UNLOGGED TABLE t (id integer)",
     "CREATE TABLE t (id integer) PARTITION BY RANGE (id)",

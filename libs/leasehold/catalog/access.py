@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from leasehold.catalog.namespaces import (
     NAMESPACES_FROM,
     SEPARATOR,
     Namespace,
+    bare,
     is_namespace_id,
+    qualified,
 )
 from leasehold.catalog.newer_release import as_written
 from leasehold.catalog.privileges import (
@@ -61,20 +63,24 @@ ANSWERS_KEPT_MAX: Final = 10_000
 
 
 class ObjectAccess(NamedTuple):
-    """What is recorded of one object or column. `acl` None: that of default_acl."""
+    """What is recorded of one object or column. `acl` None: that of default_acl. `search_path`: of
+    the database, what its sessions begin with, "" = the default."""
 
     owner: int = BOOTSTRAP_ROLE
     acl: Acl | None = None
+    search_path: str = ""
 
     def to_wire(self) -> dict[str, Any]:
         acl = None if self.acl is None else [list(map(int, item)) for item in self.acl]
-        return {"owner": self.owner, "acl": acl}
+        path = {"search_path": self.search_path} if self.search_path else {}
+        return {"owner": self.owner, "acl": acl, **path}
 
     @classmethod
     def from_wire(cls, body: Mapping[str, Any]) -> ObjectAccess:
         said = body["acl"]
         items = (Item(i[0], i[1], Privilege(i[2]), Privilege(i[3])) for i in said or ())
-        return cls(body["owner"], None if said is None else tuple(items))
+        acl = None if said is None else tuple(items)
+        return cls(body["owner"], acl, str(body.get("search_path", "")))
 
 
 NOTHING_RECORDED: Final = ObjectAccess()
@@ -95,7 +101,8 @@ class Access:
     """Roles, owners and lists of a database. Unchangeable; `with_…` give another one.
 
     `objects`: what is recorded, by object and element id; `views`, `enums`, `namespaces`: by id;
-    `comments`: as in CommentWrite. `next_role_id`: above those of all roles that there ever were.
+    `views_by_name` and the like: by each name that they are found under; `comments`: as in
+    CommentWrite. `next_role_id`: above those of all roles that there ever were.
     """
 
     def __init__(
@@ -110,11 +117,14 @@ class Access:
     ) -> None:
         self.namespaces: Mapping[int, Namespace] = {} if namespaces is None else namespaces
         self.namespaces_by_name = {each.name: each for each in self.namespaces.values()}
+        aliases = {each.name: each.alias for each in self.namespaces.values() if each.alias}
+        for name, alias in aliases.items():
+            self.namespaces_by_name[alias] = self.namespaces_by_name[name]
         self.enums: Mapping[int, Enumeration] = {} if enums is None else enums
-        self.enums_by_name = {enum.name: enum for enum in self.enums.values()}
+        self.enums_by_name = _by_name(self.enums.values(), aliases)
         self.comments: Mapping[tuple[int, int], str] = {} if comments is None else comments
         self.views: Mapping[int, View] = {} if views is None else views
-        self.views_by_name = {view.name: view for view in self.views.values()}
+        self.views_by_name = _by_name(self.views.values(), aliases)
         self.roles = Roles.at_first() if roles is None else roles
         self.objects: Mapping[tuple[int, int], ObjectAccess] = {} if objects is None else objects
         self.next_role_id = max(ROLES_FROM, next_role_id, max(self.roles.by_id, default=0) + 1)
@@ -136,6 +146,11 @@ class Access:
     def owner_of(self, object_id: int) -> int:
         """Return the role that owns a table, a sequence or the database."""
         return self.objects.get((object_id, 0), NOTHING_RECORDED).owner
+
+    @property
+    def search_path(self) -> str:
+        """Return what sessions begin with whose role says nothing else, "" = the default."""
+        return self.objects.get((DATABASE, 0), NOTHING_RECORDED).search_path
 
     def is_owner(self, role_id: int, object_id: int) -> bool:
         """Return whether the role may do what only an owner of the object may."""
@@ -276,6 +291,11 @@ class Access:
         """Return this with another list of an object or a column; None: the default."""
         before = self.objects.get((object_id, element_id), NOTHING_RECORDED)
         return self.with_object(object_id, element_id, before._replace(acl=acl))
+
+    def with_search_path(self, path: str) -> Access:
+        """Return this with another search path of the database."""
+        before = self.objects.get((DATABASE, 0), NOTHING_RECORDED)
+        return self.with_object(DATABASE, 0, before._replace(search_path=path))
 
     def with_object(self, object_id: int, element_id: int, found: ObjectAccess) -> Access:
         objects = {**self.objects, (object_id, element_id): found}
@@ -458,6 +478,17 @@ class Access:
                 if self.comments.get(ids) != before.comments.get(ids) and ids[0] not in gone
             ),
         )
+
+
+_Found = TypeVar("_Found", View, Enumeration)
+
+
+def _by_name(found: Iterable[_Found], aliases: Mapping[str, str]) -> dict[str, _Found]:
+    """Return views or types by their names, also those under the alias of their schema."""
+    known = list(found)
+    lying = [each for each in known if each.schema in aliases]
+    also = {qualified(aliases[e.schema], bare(e.schema, e.name)): e for e in lying}
+    return {each.name: each for each in known} | also
 
 
 _GIVEN_BY_GROUPS: Final = (

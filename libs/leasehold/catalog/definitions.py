@@ -262,6 +262,8 @@ def foreign_key_text(
     )
     if key.delete_sets:
         said += f" ({', '.join(_names(table, key.delete_sets))})"
+    if key.deferred:
+        said += " DEFERRABLE INITIALLY DEFERRED"
     return (
         f"FOREIGN KEY ({columns}) REFERENCES {named or quoted_relation(parent)}({referred}){said}"
     )

@@ -157,4 +157,5 @@ FOREIGN_KEY_FORM: Final = WireForm(
     _action("on_update"),
     sparse("full"),
     sparse("delete_sets", "", *AS_LIST),
+    sparse("deferred"),
 )

@@ -286,7 +286,8 @@ class ForeignKey:
     """A FOREIGN KEY constraint. `columns` of a row, unless one of them is NULL, are those
     `parent_columns` of a row of table `parent` (MATCH SIMPLE). `full`: all of them are NULL or none
     (MATCH FULL). `on_delete`, `on_update`: what becomes of the row when that one goes, or loses
-    these values; `delete_sets`: the columns that a delete sets, () = all.
+    these values; `delete_sets`: the columns that a delete sets, () = all. `deferred`: it was said
+    to be DEFERRABLE INITIALLY DEFERRED, so that what actions of other keys do counts before it.
 
     `parent_index` finds the parent row, `index` the rows that refer to one; 0: the primary key.
     """
@@ -303,6 +304,7 @@ class ForeignKey:
     on_update: OnChange = OnChange.NO_ACTION
     full: bool = False
     delete_sets: tuple[int, ...] = ()
+    deferred: bool = False
 
     @property
     def acts(self) -> bool:

@@ -111,7 +111,8 @@ class Job:
     waited for), gentle (1: users are to feel half of it). `principal`: the role that asked for it,
     "" = the bootstrap role. `by_range`: the run fills ranges of keys, of which the log has those up
     to `through`, () = none yet. `hold`: whether it waits for its transaction at the point of no
-    return.
+    return. `renames`: the id and the new name of a schema, which gets it with the first step, and
+    is found under the one of before until the last step is fenced; () = of none.
     """
 
     job_id: int
@@ -150,6 +151,7 @@ class Job:
     by_range: bool = False
     through: Key = ()
     hold: Hold = Hold.NONE
+    renames: tuple[int, str] | tuple[()] = ()
 
     @property
     def current(self) -> Step:
@@ -334,6 +336,7 @@ _JOB_FORM: Final = WireForm(
     sparse("by_range"),
     sparse("through", "", *AS_LIST),
     sparse("hold", "", int, Hold),
+    sparse("renames", "", *AS_LIST),
 )
 job_from_wire: Final = _JOB_FORM.from_wire
 

@@ -25,17 +25,20 @@ SEPARATOR: Final = "."
 
 
 class Namespace(NamedTuple):
-    """A schema that was made."""
+    """A schema that was made. `alias`: its name of before, under which it and what lies in it are
+    found as long as a version of before may be in use, "" = none."""
 
     namespace_id: int
     name: str
+    alias: str = ""
 
     def to_wire(self) -> dict[str, Any]:
-        return {"name": self.name}
+        alias = {"alias": self.alias} if self.alias else {}
+        return {"name": self.name, **alias}
 
     @classmethod
     def from_wire(cls, namespace_id: int, body: Mapping[str, Any]) -> Namespace:
-        return cls(namespace_id, str(body["name"]))
+        return cls(namespace_id, str(body["name"]), str(body.get("alias", "")))
 
 
 def is_namespace_id(object_id: int) -> bool:

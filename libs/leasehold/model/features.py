@@ -38,6 +38,7 @@ class Feature(IntEnum):
     INFINITE_TIMES = 14
     NUMERIC_REFERENCES = 15
     NAMESPACES = 16
+    DEFERRED_KEYS = 17
 
     @property
     def title(self) -> str:
@@ -75,6 +76,7 @@ _WRITTEN: Final = {
     Feature.INFINITE_TIMES: "infinity and -infinity as dates and timestamps",
     Feature.NUMERIC_REFERENCES: "foreign keys over numeric columns",
     Feature.NAMESPACES: "schemas beside public, and tables in them",
+    Feature.DEFERRED_KEYS: "which foreign keys were said to be deferred",
 }
 """What a master writes, or has others write, once a feature may be used."""
 

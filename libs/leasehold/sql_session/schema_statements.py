@@ -9,11 +9,12 @@ from typing import Any
 
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.session import Column, Notice, Portal
-from leasehold.pgwire.wire_errors import Canceled
+from leasehold.pgwire.wire_errors import Canceled, UnknownDatabase
 from leasehold.replica.replay_log import Asked, Step, Types
 from leasehold.schema_change.plan.answers import Told
 from leasehold.sql.ddl.schema_statements import Said
 from leasehold.sql.session_settings import REFUSE
+from leasehold.sql.syntax.roles.grant_statements import SetDatabase
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.syntax.statements import (
     Explain,
@@ -76,11 +77,16 @@ class SchemaStatements:
             self._runner.transactions.temporary.concerns(change)
         )
 
-    def _check_references(self, meaning: SchemaStatement) -> None:
-        """Check that no shared table comes to refer to a temporary one. Raises
-        InvalidDefinition."""
-        if not isinstance(meaning.change, Explain):
-            self._runner.transactions.temporary.refuse_reference(meaning.change)
+    def _check_named(self, meaning: SchemaStatement) -> None:
+        """Check that no shared table comes to refer to a temporary one, and that no other database
+        is meant. Raises InvalidDefinition, UnknownDatabase (3D000)."""
+        change = meaning.change
+        if isinstance(change, SetDatabase) and change.database.name != (
+            self._settings.caller.database
+        ):
+            raise UnknownDatabase(f'database "{change.database.name:.80}" does not exist')
+        if not isinstance(change, Explain):
+            self._runner.transactions.temporary.refuse_reference(change)
 
     def _explain(self, statement: SessionStatement) -> Answer:
         self._running.check_may_block()
@@ -120,7 +126,7 @@ class SchemaStatements:
         all that its text holds, where that is more than its own. Raises ReadOnlyTransaction."""
         self._runner.transactions.maker.check_may_write()
         self._running.check_may_block()
-        self._check_references(meaning)
+        self._check_named(meaning)
         node, stopped = self._node, self._running.stopped
         # ⚠ What stands before it in the same text comes before it: it is a request of its own.
         self._runner.transactions.end_batch()
@@ -151,7 +157,7 @@ class SchemaStatements:
         transactions = self._runner.transactions
         temporary = self._is_temporary(meaning)
         if not temporary:
-            self._check_references(meaning)
+            self._check_named(meaning)
         transactions.maker.check_may_write()
         transaction = transactions.lasting_transaction()
         levels_differ = not temporary and (

@@ -66,10 +66,11 @@ class SessionRole:
 
     @property
     def search_path(self) -> str:
-        """The search path that sessions of the role which it came as begin with, "" = the
-        default."""
+        """The search path that sessions of the role which it came as begin with: its own, else that
+        of the database, "" = the default."""
         found = self._roles.by_id.get(self.login_id)
-        return "" if found is None else found.search_path
+        own = "" if found is None else found.search_path
+        return own or self._access().search_path
 
     @property
     def session_name(self) -> str:

@@ -97,10 +97,7 @@ class References:
             return
         if self._found(parent, key.parent_columns, key.parent_index, values):
             return  # another row of this request has taken its place
-        words = _words(child, key.columns, values)
-        raise _violation(
-            child, key, values, f"is still referred to by {words} of table {child.name!r}", parent
-        )
+        raise still_referred_to(parent, child, key, values)
 
     def _found(
         self, table: Descriptor, columns: tuple[int, ...], index_id: int, values: Key
@@ -170,6 +167,14 @@ def _keyed(kind: Type, value: Any) -> Any:
 def _words(table: Descriptor, columns: tuple[int, ...], values: Key) -> str:
     names = ", ".join(table.by_id[column].name for column in columns)
     return f"({names}) = ({', '.join(repr(value)[:80] for value in values)})"
+
+
+def still_referred_to(
+    parent: Descriptor, child: Descriptor, key: ForeignKey, values: Key
+) -> ForeignKeyViolation:
+    """Return the error of a row that loses `values`, by which a row of `child` refers to it."""
+    words = f"is still referred to by {_words(child, key.columns, values)} of table {child.name!r}"
+    return _violation(child, key, values, words, parent)
 
 
 def _mixed(child: Descriptor, key: ForeignKey, image: Image) -> ForeignKeyViolation:

@@ -5,11 +5,17 @@ Done by the master when all of a request is known, so what follows is in the sam
 node only applies it. Rows are found and changed first, and written when all of it has come to rest:
 each row once, those that leave a key before those that take it. A row is changed at most once for
 each foreign key and each loss, so circles end.
+
+Of one loss the foreign keys of a table come in the order in which they were made, as PostgreSQL's
+triggers do, and what follows from it comes when all of them have been. So a key without an action
+that is not deferred, and was made first, finds a row that an action of a later one would take away
+(`_rely`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -27,7 +33,7 @@ from leasehold.rows.key_values import compose
 from leasehold.transaction.binding import binding
 from leasehold.transaction.decide import delete_row, key_in, land_row, update_row
 from leasehold.transaction.duplicate_key import primary_key_exists
-from leasehold.transaction.foreign_keys import keys_by, values_of
+from leasehold.transaction.foreign_keys import keys_by, still_referred_to, values_of
 from leasehold.transaction.locks import covering_locks
 from leasehold.transaction.overlay import Overlay
 from leasehold.transaction.referenced_changes import Identity, Loss, ReferencedChanges
@@ -80,37 +86,83 @@ class Actions:
 
     def run(self) -> Generator[None, None, None]:
         """Put what follows from the request's losses into the overlay; yield behind each row."""
-        waiting = self._losses.found[::-1]
-        while waiting:
+        last = len(self._losses.found)
+        for number, loss in enumerate(self._losses.found, start=1):
             # What follows from a loss comes before the next one of the request.
-            followed: list[Loss] = []
-            yield from self._follow(waiting.pop(), followed)
-            waiting += followed[::-1]
+            waiting = deque([loss])
+            while waiting:
+                followed: list[Loss] = []
+                one = waiting.popleft()
+                # ⚠ PostgreSQL looks at all losses of a statement before what follows from any. Of
+                # which statement a loss is, nobody knows here: so where another one is to come,
+                # what follows is not held to a key that is looked at in between.
+                looks = one is loss or number == last
+                yield from self._follow(one, followed, looks=looks)
+                waiting += followed
         yield from self._write()
 
     # ------------------------------------------------------------ what follows
 
-    def _follow(self, loss: Loss, followed: list[Loss]) -> Generator[None, None, None]:
-        """Do what follows from a loss, and add the losses that this is; yield behind each row."""
-        for child, key in self._references(loss.row[0]):
-            action = key.on_delete if loss.after is None else key.on_update
+    def _follow(
+        self, loss: Loss, followed: list[Loss], *, looks: bool
+    ) -> Generator[None, None, None]:
+        """Do what follows from a loss, and add the losses that this is; yield behind each row.
+        `looks`: at keys without an action, too. Raises ForeignKeyViolation."""
+        relied: dict[Identity, tuple[ForeignKey, Key]] = {}
+        references = self._references(loss.row[0])
+        for place, (child, key) in enumerate(references):
+            action = _action_of(key, loss)
             lost = values_of(loss.before, key.parent_columns)
-            if not action.acts or lost is None or _keeps(loss.after, key, lost):
+            if lost is None or _keeps(loss.after, key, lost):
                 continue
-            for row in self._referring(child, key, lost):
-                # ⚠ Not one that was made to refer to it later, nor one that has come to refer to
-                # another row, which is about to take this one's values.
+            if not action.acts:
+                deferred = key.deferred and action is not OnChange.RESTRICT
+                if looks and not deferred and _acts_later(references[place:], child, loss):
+                    found = self._rely(child, key, lost, loss)
+                    relied |= {row: (key, lost) for row in found if row not in relied}
+                continue
+            for row in self._concerned(child, key, lost, loss):
                 known = (row, key.element_id)
-                later = self._losses.set_at(row, key.columns) >= loss.number
-                if later or self._follows.get(known, loss.row) != loss.row:
-                    continue
                 if (*known, loss.number) in self._acted:
                     continue
                 self._acted.add((*known, loss.number))
                 if action is OnChange.CASCADE and loss.after is not None:
                     self._follows[known] = loss.row
                 followed += self._act(row, child, key, action, loss)
+                self._refuse_taken(row, relied, loss)
                 yield
+
+    def _concerned(
+        self, child: Descriptor, key: ForeignKey, lost: Key, loss: Loss
+    ) -> Iterator[Identity]:
+        """Yield the rows that refer to a loss. ⚠ Not one that was made to refer to it later, nor
+        one that has come to refer to another row, which is about to take this one's values."""
+        for row in self._referring(child, key, lost):
+            later = self._losses.set_at(row, key.columns) >= loss.number
+            if not later and self._follows.get((row, key.element_id), loss.row) == loss.row:
+                yield row
+
+    def _rely(
+        self, child: Descriptor, key: ForeignKey, lost: Key, loss: Loss
+    ) -> tuple[Identity, ...]:
+        """Return the rows that a key without an action finds referring to a loss: none where
+        another row has taken its values."""
+        if self._places(loss.row[0], key.parent_columns).get(lost):
+            return ()
+        return tuple(self._concerned(child, key, lost, loss))
+
+    def _refuse_taken(
+        self, row: Identity, relied: dict[Identity, tuple[ForeignKey, Key]], loss: Loss
+    ) -> None:
+        """Refuse an action that has taken away what an earlier key has found. What is still there
+        is refused in the end, unless it goes by another loss."""
+        if row not in relied:
+            return
+        key, lost = relied[row]
+        held = self._held[row]
+        if values_of(held.image, key.columns) != lost:
+            parent = self._catalog.newest(loss.row[0])
+            raise still_referred_to(parent, held.descriptor, key, lost)
 
     def _references(self, table_id: int) -> list[Reference]:
         known = self._found.get(table_id)
@@ -128,7 +180,8 @@ class Actions:
         twice: set[int] = set()
         for child in {child for child, _ in found if child.former in children}:
             twice.add(child.table_id if child.former in used else child.former)
-        return [each for each in found if each.child.table_id not in twice]
+        kept = [each for each in found if each.child.table_id not in twice]
+        return sorted(kept, key=lambda each: (each.child.table_id, each.key.element_id))
 
     def _act(
         self, row: Identity, child: Descriptor, key: ForeignKey, action: OnChange, loss: Loss
@@ -256,6 +309,17 @@ class Actions:
         columns = {e for e in row.values.keys() | image.keys() if row.values.get(e) != image.get(e)}
         locks = covering_locks(table, table.changed_with(columns))
         return update_row(table, held.key, row, image, locks)
+
+
+def _action_of(key: ForeignKey, loss: Loss) -> OnChange:
+    return key.on_delete if loss.after is None else key.on_update
+
+
+def _acts_later(references: Iterable[Reference], child: Descriptor, loss: Loss) -> bool:
+    """Return whether one of these keys does something with rows of a table."""
+    return any(
+        _action_of(key, loss).acts for table, key in references if table.table_id == child.table_id
+    )
 
 
 def _keeps(after: Image | None, key: ForeignKey, lost: Key) -> bool:

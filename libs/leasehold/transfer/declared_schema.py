@@ -52,10 +52,15 @@ class SchemaNode:
         self._zone = zone
         self._connection = connect()
         self._watch: SqlConnection | None = None
+        self._is_locked = False
         self._run(f"SET timezone = {quote_text(zone or 'UTC')}")
 
     def close(self) -> None:
-        """Close the connections, and give the lock back with them."""
+        """Close the connections, and give the lock back before: the node takes it from a session
+        that has gone a moment after that, when the next apply may have begun."""
+        if self._is_locked:
+            with suppress(LeaseholdError, OSError):
+                self._rows(f"SELECT pg_advisory_unlock({LOCK})")
         for connection in (self._connection, self._watch):
             if connection is not None:
                 connection.close()
@@ -87,6 +92,7 @@ class SchemaNode:
                 hint="Run this one again when that has ended; pg_locks shows who holds the advisory"
                 f" lock {LOCK}.",
             )
+        self._is_locked = True
 
     def run(self, request: PlannedRequest, tell: Callable[[JobSeen], None]) -> None:
         """Run a request, and return when all of it is done and this node's reads see it; `tell` is

@@ -515,6 +515,94 @@ STORIES: Final = {
         drop schema if exists app cascade
         drop table out, keeps
     """,
+    "renamed with all that lies in it": """
+        create schema app
+        create table t (id int primary key)
+        create table app.t (id serial primary key, a int unique, b int constraint pos check (b > 0))
+        create table app.c (id int primary key, t int references app.t on delete cascade)
+        create table out (id int primary key, t int references app.t,
+            n int default nextval('app.t_id_seq'))
+        create index i on app.t (b)
+        create sequence app.s start 10
+        create type app.mood as enum ('sad', 'ok')
+        alter table app.c add column m app.mood default 'ok'
+        create view app.v as select t.id, c.m from app.t join app.c on c.t = t.id
+        create view v as select x.id, x.m, 'ok'::app.mood as ok from app.v as x, app.t
+            where t.id = x.id
+        insert into app.t (a, b) values (1, 1), (2, 2)
+        insert into app.c values (1, 1)
+        create role r
+        grant usage on schema app to r
+        grant select on app.t to r
+        alter role r set search_path = app
+        alter schema app rename to more
+        select * from app.t
+        select * from more.t order by id
+        select * from v
+        select * from more.v
+        insert into more.t (a, b) values (2, 5)
+        insert into more.t (a, b) values (3, -1)
+        insert into more.c values (2, 9)
+        insert into more.t (a, b) values (3, 3) returning id
+        insert into out (id) values (1) returning *
+        delete from more.t where id = 1
+        select * from more.c
+        select schemaname, tablename, indexname from pg_indexes
+            where tablename in ('t', 'c', 'out') order by 1, 2, 3
+        select schemaname, sequencename from pg_sequences order by 2
+        select pg_get_serial_sequence('more.t', 'id'), nextval('more.s'), to_regclass('app.s')
+        select conname, pg_get_constraintdef(oid) from pg_constraint
+            where conrelid in ('more.t'::regclass, 'more.c'::regclass, 'out'::regclass) order by 1
+        select pg_get_expr(adbin, adrelid) from pg_attrdef
+            where adrelid in ('more.t'::regclass, 'out'::regclass, 'more.c'::regclass) order by 1
+        select 'ok'::more.mood
+        select 'ok'::app.mood
+        select typnamespace::regnamespace::text from pg_type where typname = 'mood'
+        select nspname from pg_namespace where nspname in ('app', 'more')
+        select has_schema_privilege('r', 'more', 'usage')
+        select has_table_privilege('r', 'more.t', 'select')
+        select rolconfig[1] from pg_roles where rolname = 'r'
+        set search_path = app
+        select * from c
+        select current_schema()
+        set search_path = more
+        select count(*) from c
+        select count(*) from t join v on true
+        select current_schema()
+        reset search_path
+        create schema app
+        create table app.t (id int, z text)
+        select * from app.t
+        alter schema app rename to more
+        alter schema app rename to app
+        alter schema nothing rename to app
+        alter schema nothing rename to other
+        alter schema app rename to pg_app
+        alter schema app rename to public
+        set role r
+        alter schema more rename to other
+        select * from more.t order by id
+        reset role
+        alter schema more owner to r
+        set role r
+        alter schema more rename to other
+        reset role
+        drop table app.t
+        drop schema app
+        alter schema more rename to app
+        select pg_get_userbyid(nspowner) from pg_namespace where nspname = 'app'
+        select count(*) from v
+        alter table app.t add column z int default 5
+        select * from app.t order by id
+        drop schema app cascade
+        drop table out, t
+        create schema app
+        alter schema app rename to more
+        create table more.t (id int primary key)
+        create table app.t (id int primary key)
+        drop schema more cascade
+        drop role r
+    """,
     "several statements of one text": """
         create schema app
         set search_path = app
@@ -552,14 +640,14 @@ def drop_all(connection: Connection) -> None:
     connection.execute("reset role")
     connection.execute("reset search_path")
     connection.execute("drop view if exists v")
+    for schema in ("app", "more", "other", "r"):
+        connection.execute(f"drop schema if exists {schema} cascade".encode())
     named = "select schemaname, tablename from pg_tables where schemaname in ('public', 'app')"
     for schema, table in connection.execute(named).fetchall():
         connection.execute(f'drop table "{schema}"."{table}" cascade'.encode())
     named = "select schemaname, sequencename from pg_sequences"
     for schema, name in connection.execute(named).fetchall():
         connection.execute(f'drop sequence "{schema}"."{name}"'.encode())
-    for schema in ("app", "more", "r"):
-        connection.execute(f"drop schema if exists {schema} cascade".encode())
     connection.execute("drop type if exists mood")
     connection.execute("drop role if exists r")
 
@@ -603,3 +691,65 @@ def test_errors_name_the_same_fields(servers: tuple[Server, Server]) -> None:
                 drop_all(connection)
     ours, theirs = found[: len(found) // 2], found[len(found) // 2 :]
     assert ours == theirs
+
+
+PATHS: Final = """
+    alter database {database} set search_path = app, public
+    = select current_setting('search_path'), current_schema()
+    select count(*) from t
+    alter role r set search_path = more
+    = select current_setting('search_path'), current_schema()
+    @r select current_setting('search_path')
+    @r set search_path = public; reset search_path; show search_path
+    @r alter database {database} set search_path = more
+    @r alter role r set search_path = 'A b'
+    @r select current_setting('search_path')
+    select setrole::regrole::text, setconfig[1] from pg_db_role_setting order by 1
+    alter role r reset search_path
+    @r select current_setting('search_path')
+    alter role r set search_path to default
+    alter role r reset all
+    alter database {database} set search_path = ''
+    = select current_setting('search_path'), current_schema()
+    alter database {database} reset search_path
+    = select current_setting('search_path')
+    alter database {database} set search_path to app
+    = select count(*) from t
+    alter schema app rename to other
+    = select current_setting('search_path'), current_schema()
+    = select count(*) from other.t
+    alter schema other rename to app
+    = select count(*) from t
+    alter database {database} reset all
+    select count(*) from pg_db_role_setting
+    alter role nobody set search_path = app
+    alter database nothing set search_path = app
+"""
+"""What one says; with = or @r a session that is begun for it, by the same role or by r."""
+
+
+def test_sessions_begin_with_the_path_of_their_database_or_role(
+    servers: tuple[Server, Server],
+) -> None:
+    found: list[list[Any]] = []
+    for server in servers:
+        answers: list[Any] = []
+        with server.psycopg(autocommit=True) as first:
+            try:
+                for text in ("create schema app", "create table app.t (id int)"):
+                    first.execute(text.encode())
+                first.execute("create role r login")
+                for line in PATHS.strip().splitlines():
+                    text = line.strip().format(database=server.database)
+                    begun, said = text[:2].strip(), text.removeprefix("= ").removeprefix("@r ")
+                    if begun not in ("=", "@r"):
+                        answers.append((line, told(first, text)))
+                        continue
+                    named = server._replace(user="r") if begun == "@r" else server
+                    with named.psycopg(autocommit=True) as other:
+                        answers.append((line, told(other, said)))
+            finally:
+                first.execute(f"alter database {server.database} reset search_path".encode())
+                drop_all(first)
+        found.append(answers)
+    assert found[0] == found[1]

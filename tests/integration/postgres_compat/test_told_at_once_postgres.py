@@ -160,6 +160,55 @@ STORIES: Final = {
         select * from plank
         select * from nail
     """,
+    "a key without an action beside one that acts": """
+        create table p (id int primary key, u int unique)
+        create table early (id int primary key, a int references p,
+            b int references p on delete cascade on update cascade)
+        create table late (id int primary key, a int references p on delete cascade
+            on update cascade, b int references p)
+        create table waits (id int primary key, a int references p deferrable initially deferred,
+            b int references p on delete cascade)
+        create table keeps (id int primary key, a int, b int references p on delete cascade)
+        alter table keeps add constraint kept foreign key (a) references p (u) on delete restrict
+            deferrable initially deferred
+        create table mid (id int primary key, p int references p on delete cascade)
+        create table leaf (id int primary key, a int references mid,
+            b int references mid on delete cascade)
+        insert into p select n, n from generate_series(1, 9) as n
+        insert into early values (1, 1, 1)
+        delete from p where id = 1
+        update p set id = 11 where id = 1
+        insert into early values (2, 7, 8)
+        delete from p where id = 8
+        select * from early
+        insert into late values (1, 2, 2)
+        delete from p where id = 2
+        select * from late
+        insert into late values (1, 3, 3)
+        update p set id = 13 where id = 3
+        insert into waits values (1, 4, 4)
+        delete from p where id = 4
+        select * from waits
+        insert into keeps values (1, 5, 5)
+        delete from p where id = 5
+        select * from keeps
+        alter table keeps drop constraint keeps_b_fkey
+        alter table keeps add constraint keeps_b_fkey foreign key (b) references p
+            on delete cascade
+        delete from p where id = 5
+        insert into mid values (1, 9)
+        insert into leaf values (1, 1, 1)
+        delete from p where id = 9
+        alter table leaf drop constraint leaf_a_fkey
+        alter table leaf add foreign key (a) references mid
+        delete from p where id = 9
+        select * from leaf
+        select conname, condeferrable, condeferred, pg_get_constraintdef(oid) from pg_constraint
+            where contype = 'f' order by 1
+        select constraint_name, is_deferrable, initially_deferred
+            from information_schema.table_constraints where constraint_type = 'FOREIGN KEY'
+            order by 1
+    """,
     "SET CONSTRAINTS": """
         create table port (id int primary key, code text unique)
         create table call (id int primary key, port int constraint call_port references port

@@ -119,6 +119,7 @@ class World:
             [job.to_wire() for job in kept.jobs.values()],
             kept.ledger_run,
         )
+        self.catalog.access = kept.access
         self.coordinator = Coordinator(
             self.catalog,
             self.epoch,
@@ -186,7 +187,7 @@ class World:
         (write,) = self.coordinator.step(Controlled(JobControl(job_id, action, settings)), self.now)
         assert isinstance(write, Write)
         assert write.holds(self.catalog)
-        self.append(*write.at(len(self.log) + 1))
+        self.append(*write.at(len(self.log) + 1, self.catalog.access))
 
     # ------------------------------------------------------------ things that happen
 
@@ -195,7 +196,7 @@ class World:
             return False
         write = self.writes.pop(0)
         if write.holds(self.catalog):
-            self.append(*write.at(len(self.log) + 1))
+            self.append(*write.at(len(self.log) + 1, self.catalog.access))
         return True
 
     def perform_call(self) -> bool:

@@ -127,8 +127,25 @@ def test_two_who_apply_do_not_meet(
     with closing(SqlConnection(SqlAddress(port=port), database.cluster.shape.database)) as other:
         list(other.ask(f"SELECT pg_advisory_lock({LOCK})"))
         code, _, errors = said(capsys, "schema", "apply", str(file), "--yes")
+        list(other.ask(f"SELECT pg_advisory_unlock({LOCK})"))
     assert code == 1
     assert "another schema apply runs" in errors
+
+
+def test_who_has_applied_gives_the_lock_back_before_he_ends(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However late the node hears that a connection is closed."""
+    left: list[SqlConnection] = []
+    file = folder / "schema.sql"
+    file.write_text("CREATE TABLE kept (id int PRIMARY KEY)")
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlConnection, "close", lambda connection: left.append(connection))
+        for _ in range(2):
+            code, _, errors = said(capsys, "schema", "apply", str(file), "--yes", "--allow-drop")
+            assert (code, errors) == (0, "")
+    for connection in left:
+        connection.close()
 
 
 def database_port() -> str:

@@ -158,9 +158,11 @@ def test_a_foreign_key_says_what_it_does() -> None:
         on_update=OnChange.CASCADE,
         full=True,
         delete_sets=(2,),
+        deferred=True,
     )
     assert foreign_key_words(V1, key) == (
         "(dest, id) refers to table 3 match full on delete set null (dest) on update cascade"
+        " deferred"
     )
 
 

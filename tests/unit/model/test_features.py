@@ -36,6 +36,7 @@ NUMBERS: Final = {
     14: "infinite times",
     15: "numeric references",
     16: "namespaces",
+    17: "deferred keys",
 }
 """What each number stands for, for ever: processes of all releases say it to each other."""
 GIVEN: Final[frozenset[int]] = frozenset()

@@ -13,6 +13,8 @@ from typing import Final
 import pytest
 
 from leasehold.catalog.job import Phase, Status
+from leasehold.catalog.namespaces import NAMESPACES_FROM
+from leasehold.catalog.view import VIEWS_FROM, View
 from leasehold.lease.commands import (
     Lease,
     Publish,
@@ -23,9 +25,10 @@ from leasehold.model.errors import (
     TableBusy,
     WrongJobState,
 )
-from leasehold.model.records.log import JobWrite, MinVersion
+from leasehold.model.records.log import JobWrite, MinVersion, NamespaceWrite, ViewWrite
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
 from leasehold.sql.ddl.schema_statements import parse_ddl
+from leasehold.sql.syntax.object_statements import RenameNamespace
 from leasehold.sql.syntax.statements import (
     Change,
     Explain,
@@ -84,6 +87,36 @@ def test_optional_column_takes_five_records() -> None:
         ["DescriptorWrite", "JobWrite"],
         ["MinVersion", "JobWrite"],
     ]
+
+
+def test_a_schema_and_all_that_lies_in_it_get_their_names_in_one_record() -> None:
+    """And what becomes a part of it meanwhile; the name of before is known until nobody may be at
+    the version before."""
+    world = World(agents=0)
+    number = NAMESPACES_FROM + 1
+    world.append(NamespaceWrite(number, {"name": "app"}))
+    for name in ("app.t", "app.u"):
+        world.ddl(replace(create_table(name), schema="app"))
+    world.until_ready()
+    before = len(world.log)
+    world.ddl(RenameNamespace("app", "new"))
+    view = View(VIEWS_FROM + 1, "app.v", "select 1 from app.t", (), (), {}, "app")
+    world.append(ViewWrite(view.table_id, view.to_wire()))
+    world.settle()
+    kinds = [[type(write).__name__ for write in writes] for writes in world.log[before:]]
+    assert kinds == [
+        ["JobWrite"],
+        ["ViewWrite"],
+        ["DescriptorWrite", "DescriptorWrite", "JobWrite", "NamespaceWrite", "ViewWrite"],
+        ["MinVersion", "MinVersion", "JobWrite"],
+        ["DescriptorWrite", "DescriptorWrite", "JobWrite"],
+        ["MinVersion", "MinVersion", "JobWrite", "NamespaceWrite"],
+    ]
+    named = [w.body for writes in world.log for w in writes if isinstance(w, NamespaceWrite)]
+    assert named == [{"name": "app"}, {"name": "new", "alias": "app"}, {"name": "new"}]
+    assert [table.name for table in world.catalog.tables()] == ["new.t", "new.u"]
+    (made,) = world.catalog.access.views.values()
+    assert (made.name, made.schema, made.text) == ("new.v", "new", "select 1 from new.t")
 
 
 def test_d5_fence_is_the_lsn_of_the_commit_that_raises_min_version() -> None:

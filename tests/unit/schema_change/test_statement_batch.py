@@ -300,3 +300,23 @@ def test_what_one_request_makes_and_changes_together_with_what_was_there(
     error = refusal(catalog, sql.replace("p_s", "p_v_seq"))
     assert error.sqlstate == "0A000"
     assert words in error.message
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_that_a_key_is_deferred_is_kept_once_all_read_it(catalog: Catalog, keeps: bool) -> None:
+    taken = StatementBatch.on(catalog)
+    taken.keeps_deferred = keeps
+    sql = (
+        "CREATE TABLE n (id int PRIMARY KEY, a int REFERENCES n DEFERRABLE INITIALLY DEFERRED,"
+        " b int REFERENCES n, FOREIGN KEY (b) REFERENCES n INITIALLY DEFERRED);"
+        " ALTER TABLE n ADD FOREIGN KEY (a) REFERENCES n INITIALLY DEFERRED;"
+        " ALTER TABLE n ADD COLUMN c int REFERENCES n INITIALLY DEFERRED"
+    )
+    for statement, text in parse_statements(sql):
+        assert not isinstance(statement, Explain)
+        taken.take(statement, text, b"id", CommitContext(7, b"s"), lambda _: 0)
+    (write,) = taken.writes
+    assert isinstance(write, DescriptorWrite)
+    said = [body.get("deferred", False) for body in write.body["foreign_keys"]]
+    assert said == ([True, False, True, True, True] if keeps else [False] * 5)
+    assert [key.deferred for key in from_wire(write.body).foreign_keys] == said

@@ -140,7 +140,12 @@ def test_in_a_block(client: SqlClient) -> None:
         ("grant select on schema app to public", "0LP01"),
         ("alter schema public owner to leasehold", "0A000"),
         ("alter table t set schema nothing", "3F000"),
-        ("alter schema app rename to other", "0A000"),
+        ("alter schema public rename to other", "0A000"),
+        ("alter schema nothing rename to other", "3F000"),
+        ("alter schema app rename to app", "42P06"),
+        ("alter schema app rename to public", "42P06"),
+        ("alter schema app rename to pg_app", "42939"),
+        ('alter schema app rename to "a.b"', "0A000"),
         ("create table pg_catalog.t (id int primary key)", "0A000"),
         ("create table other.app.t (id int primary key)", "0A000"),
     ],
@@ -193,6 +198,10 @@ def test_none_is_made_beside_an_earlier_release(
     monkeypatch.setattr(changes, "features", earlier)
     assert client.code("create schema more") == "0A000"
     client.ask("create schema if not exists public")
+    ((name,),) = client.ask("select current_database()")
+    assert client.code(f"alter database {name} set search_path = app") == "0A000"
+    client.ask("create table app.t (id int)")
+    assert client.code("alter schema app rename to more") == "0A000"
     monkeypatch.undo()
     client.ask("create schema more; drop schema more")
 
@@ -317,3 +326,122 @@ def test_sessions_of_a_role_begin_with_its_path(database: DevDatabase, client: S
     assert theirs.ask("show search_path") == [('"$user", public',)]
     theirs.session.close()
     client.ask("drop owned by r; drop role r")
+
+
+def test_sessions_of_a_database_begin_with_its_path(
+    database: DevDatabase, client: SqlClient
+) -> None:
+    client.ask("create role r login; alter role r set search_path = public")
+    ((name,),) = client.ask("select current_database()")
+    client.ask(f"alter database {name} set search_path = app, public")
+    begun = SqlClient(database)
+    assert begun.ask("show search_path") == [("app, public",)]
+    begun.session.close()
+    theirs = SqlClient(database, user="r")
+    assert theirs.ask("show search_path") == [("public",)]  # its own comes first
+    assert theirs.code(f"alter database {name} reset search_path") == "42501"
+    theirs.session.close()
+    assert client.ask("select setrole, setconfig[1] from pg_db_role_setting order by setrole")[
+        0
+    ] == (*(0, "search_path=app, public"),)
+    for text in (
+        *(f"alter database {name} set timezone = 'UTC'", "alter role all set search_path = app"),
+        f"alter role r in database {name} set search_path = app",
+    ):
+        assert client.code(text) == "0A000"
+    assert client.code(f"alter database {name} set search_path = 'a b', c") == "00000"
+    assert client.code("alter database nothing set search_path = app") == "3D000"
+    client.ask(f"alter database {name} reset all; drop role r")
+    begun = SqlClient(database)
+    assert begun.ask("show search_path") == [('"$user", public',)]
+    begun.session.close()
+
+
+def test_a_schema_is_renamed_with_all_that_lies_in_it(client: SqlClient) -> None:
+    client.ask("create table app.t (id serial primary key, a int unique)")
+    client.ask("create table app.c (id int primary key, t int references app.t)")
+    client.ask("create type app.mood as enum ('ok'); alter table app.c add column m app.mood")
+    client.ask("create table d (id int default nextval('app.t_id_seq'))")
+    client.ask("create view app.w as select t.id, 'ok'::app.mood as m from app.t")
+    client.ask("create view v as select w.id from app.w join app.c as x on x.t = w.id")
+    client.ask("insert into app.t (a) values (5); insert into app.c values (1, 1, 'ok')")
+    assert client.code("begin; alter schema app rename to more") == "0A000"
+    client.ask("rollback; alter schema app rename to more")
+    assert client.tags == ["ROLLBACK", "ALTER SCHEMA"]
+    for text in ("select * from app.t", "select * from app.w", "select 'ok'::app.mood"):
+        assert client.code(text) in ("42P01", "42704"), text
+    assert client.ask("select * from more.w") == [(1, 1 << 24)]
+    assert client.ask("select id from v") == [(1,)]
+    assert client.ask("select pg_get_viewdef('v'::regclass)") == [
+        ("SELECT w.id FROM more.w JOIN more.c AS x ON x.t = w.id",)
+    ]
+    assert client.ask("insert into d default values returning id") == [(2,)]
+    client.ask(
+        "create schema app; alter schema app rename to other; alter schema other rename to app"
+    )
+    assert client.code("alter schema app rename to more") == "42P06"
+    client.ask("drop view v; drop table d; drop schema app; alter schema more rename to app")
+    assert client.ask("select a from app.t") == [(5,)]
+    client.ask("drop view app.w; drop table app.c; drop type app.mood")
+
+
+def test_f1_both_names_of_a_schema_are_known_while_a_version_of_before_is_in_use(
+    database: DevDatabase, client: SqlClient
+) -> None:
+    client.ask("create table app.t (id int primary key); create table app.u (id int primary key)")
+    client.ask("create type app.mood as enum ('ok'); create view app.v as select id from app.t")
+    client.ask("create role r; grant select on app.t to r; insert into app.t values (1)")
+    other = SqlClient(database)
+    other.ask("begin; select * from app.t; set leasehold.wait_for_jobs = off")
+    client.ask("set leasehold.wait_for_jobs = off; alter schema app rename to more")
+    node = client.node
+
+    def has_both() -> bool:
+        return "more" in node.access.namespaces_by_name
+
+    node.wait(has_both, 30.0)
+    for schema in ("app", "more"):
+        for text in (f"select id from {schema}.t", f"select id from {schema}.v"):
+            assert client.ask(text) == [(1,)]
+        client.ask(f"select 'ok'::{schema}.mood; set search_path = {schema}")
+        assert client.ask("select t.id from t join v using (id)") == [(1,)]
+        client.ask("reset search_path; set role r")
+        assert client.code(f"select * from {schema}.t") == "42501"  # the schema's, by either name
+        client.ask("reset role")
+    other.ask("insert into app.t values (2)")
+    assert other.ask("select count(*) from app.t") == [(2,)]
+    for text, code in {
+        "create table app.x (id int)": "3F000",
+        "create table more.x (id int)": "55006",
+        "create view more.x as select 1": "55006",
+        "alter table t set schema more": "55006",
+        "create schema app": "42P06",
+        "drop schema app": "3F000",
+        "alter schema app rename to x": "3F000",
+        "alter schema more rename to x": "55006",
+        'create table "more.x" (id int)': "0A000",
+        "select relnamespace::regnamespace::text from pg_class where relname in ('t', 'v')": (
+            "00000"
+        ),
+    }.items():
+        assert client.code(text) == code, text
+    for name in ("r1", "r2"):
+        with database._stores[name].open_snapshot() as snapshot:
+            stored = snapshot.stored_catalog()
+        loaded = Access.load(stored.access, stored.next_role_id)
+        assert loaded.namespaces_by_name.keys() == {"app", "more"}
+    other.ask("commit")
+    node.wait(lambda: "app" not in node.access.namespaces_by_name, 30.0)
+    assert client.code("select * from app.t") == "42P01"
+    assert client.ask("select count(*) from more.v") == [(2,)]
+    other.session.close()
+    client.ask("set leasehold.wait_for_jobs = on; alter schema more rename to app")
+    client.ask("drop view app.v; drop type app.mood; drop owned by r; drop role r")
+
+
+def test_a_rename_stands_by_itself_in_its_request(client: SqlClient) -> None:
+    """Statements of one text are done one after the other where they are no one request."""
+    client.ask("create table app.t (id int primary key)")
+    client.ask("alter schema app rename to more; create table more.u (id int); drop table more.u")
+    client.ask("create table more.w (id int); alter schema more rename to app; drop table app.w")
+    assert client.ask("select * from app.t") == []

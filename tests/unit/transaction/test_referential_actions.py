@@ -340,6 +340,66 @@ def test_own_operations_on_children_are_not_counted(
     assert rows(written, 2, *range(1, 9)) == {3: (None, 20)}
 
 
+def beside(first: OnChange, then: OnChange, **said: Any) -> Descriptor:
+    """`a` refers to the parent's key by a key made first, `b` to its unique column by another."""
+    made = child().foreign_keys
+    keys = (
+        replace(made[0], on_delete=first, on_update=first, **said),
+        replace(made[1], on_delete=then, on_update=then, **said),
+    )
+    return child(foreign_keys=keys)
+
+
+@pytest.mark.parametrize("kept", [OnChange.NO_ACTION, OnChange.RESTRICT], ids=str)
+def test_a_key_made_before_one_that_acts_finds_its_rows(store: Any, kept: OnChange) -> None:
+    """As PostgreSQL's triggers do, which come by their names."""
+    written = made(store, beside(kept, CASCADE))
+    written.send(delete("c", 1), delete("c", 2), insert("c", 5, a=1, b=10), insert("c", 6, b=10))
+    with pytest.raises(ForeignKeyViolation, match="c_a_fkey"):
+        written.send(delete("p", 1))
+    written.send(update("c", 5, a=2))
+    written.send(delete("p", 1))  # it refers to another row
+    assert rows(written, 2, 5, 6) == {}
+
+
+def test_a_deferred_key_or_a_later_one_finds_what_actions_leave(store: Any) -> None:
+    written = made(store, beside(OnChange.NO_ACTION, CASCADE, deferred=True))
+    written.send(delete("c", 1), delete("c", 2), insert("c", 5, a=1, b=10))
+    written.send(delete("p", 1))
+    assert rows(written, 2, 5) == {}
+    written.publish(replace(beside(CASCADE, OnChange.NO_ACTION), version=2))
+    written.catalog.apply(MinVersion(2, 2), 0, 0)
+    written.send(insert("p", 1, a=10), insert("c", 5, a=1, b=10))
+    written.send(delete("p", 1))
+    assert rows(written, 2, 5) == {}
+
+
+def test_a_row_that_has_come_in_the_place_is_referred_to(store: Any) -> None:
+    """And a row of the request's own, or one that goes by another loss, is nobody's to find."""
+    written = made(store, beside(OnChange.NO_ACTION, CASCADE))
+    written.send(delete("c", 1), delete("c", 2), insert("c", 5, a=1, b=10))
+    written.send(delete("p", 1), insert("p", 1, a=11))
+    assert rows(written, 2, 5) == {}
+    written.send(insert("c", 5, a=1, b=11))
+    written.send(delete("p", 1), delete("c", 5))
+    written.send(insert("p", 1, a=10), insert("c", 5, a=1, b=20))
+    written.send(delete("p", 1), delete("p", 2))
+    assert rows(written, 2, 3, 5) == {}
+
+
+def test_what_follows_is_held_to_earlier_keys_too(store: Any) -> None:
+    keys = beside(OnChange.NO_ACTION, CASCADE).foreign_keys
+    by_key = tuple(replace(key, parent=2, parent_columns=(ID,), parent_index=0) for key in keys)
+    leaf = replace(child(3, "g"), foreign_keys=by_key)
+    written = made(store, child(), leaf)
+    written.send(insert("g", 1, a=1, b=1))
+    with pytest.raises(ForeignKeyViolation, match="c_a_fkey"):
+        written.send(delete("p", 1))
+    written.send(update("g", 1, a=None))
+    written.send(delete("p", 1))
+    assert rows(written, 3, 1) == {}
+
+
 @pytest.mark.parametrize("state", [State.DELETE_ONLY, State.WRITE_ONLY, State.PUBLIC])
 def test_it_acts_from_the_state_in_which_it_is_enforced(store: Any, state: State) -> None:
     written = made(store, child())

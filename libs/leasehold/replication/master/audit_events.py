@@ -94,7 +94,7 @@ def _event(write: CatalogWrite, catalog: Catalog) -> AuditEvent | None:
         case ViewWrite(view_id, body):
             views = catalog.access.views
             name = views[view_id].name if view_id in views else f"view {view_id}"
-            words = "dropped" if body is None else "made"
+            words = "dropped" if body is None else "altered" if view_id in views else "made"
             subject = name if body is None else str(body["name"])
             return AuditEvent(Audited.SCHEMA, subject=f"view {subject}", words=words)
         case EnumWrite(type_id, body):
@@ -104,9 +104,12 @@ def _event(write: CatalogWrite, catalog: Catalog) -> AuditEvent | None:
             subject = said if body is None else str(body["name"])
             return AuditEvent(Audited.SCHEMA, subject=f"type {subject}", words=words)
         case NamespaceWrite(namespace_id, body):
-            namespaces = catalog.access.namespaces
+            found = catalog.access.namespaces.get(namespace_id)
+            said = f"schema {namespace_id}" if found is None else found.name
+            subject = said if body is None else str(body["name"])
             words = "dropped" if body is None else "made"
-            subject = namespaces[namespace_id].name if body is None else str(body["name"])
+            if body is not None and found is not None:
+                words = f"renamed, was {said}" if said != subject else "found by this name alone"
             return AuditEvent(Audited.SCHEMA, subject=f"schema {subject}", words=words)
         case _:
             return None

@@ -24,6 +24,7 @@ from leasehold.model.ports import Now
 from leasehold.model.records.acks import CheckReport, LeaseAck
 from leasehold.model.records.jobs import BackfillBorder, Chunk, ChunksEnd, Findings
 from leasehold.model.records.log import (
+    AccessWrite,
     Backfill,
     CatalogWrite,
     ChunkDecided,
@@ -165,6 +166,7 @@ class SchemaChanges:
         )
         script.trusted = request.held
         script.narrows = self.features.is_written(Feature.NARROWED_TYPES, now.mono_ns)
+        script.keeps_deferred = self.features.is_written(Feature.DEFERRED_KEYS, now.mono_ns)
         script.comments = self.features.is_written(Feature.VIEWS, now.mono_ns)
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)
@@ -389,7 +391,7 @@ class SchemaChanges:
         while self._writes and not self._writes[0].holds(self._catalog):
             # Somebody changed the job first; the coordinator thinks again when it reads that.
             self._writes.popleft()
-        return self._writes[0].at(lsn) if self._writes else None
+        return self._writes[0].at(lsn, self._catalog.access) if self._writes else None
 
     def appended(self) -> None:
         self._writes.popleft()
@@ -479,6 +481,8 @@ def _asked_by(writes: tuple[CatalogWrite, ...], principal: str) -> tuple[Catalog
 
 def _is_of_schemas(write: CatalogWrite) -> bool:
     """Return whether a write is one that releases without schemas can't read, or pass over."""
-    if isinstance(write, RoleWrite):
+    if isinstance(write, JobWrite):
+        return bool(write.body.get("renames"))
+    if isinstance(write, RoleWrite | AccessWrite):
         return "search_path" in (write.body or {})
     return isinstance(write, NamespaceWrite)

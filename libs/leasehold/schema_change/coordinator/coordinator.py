@@ -71,6 +71,7 @@ from leasehold.schema_change.coordinator.step_work import (
 )
 from leasehold.schema_change.job.control import control
 from leasehold.schema_change.job.next_versions import find_moving, next_descriptors
+from leasehold.schema_change.job.renamed_schema import SchemaNamed
 from leasehold.schema_change.job.transitions import (
     record_fenced,
     record_published,
@@ -253,12 +254,14 @@ class Coordinator:
 
     # ------------------------------------------------------------ effects
 
-    def _write(self, job: Job, after: Job, *before: CatalogWrite) -> list[Effect]:
+    def _write(
+        self, job: Job, after: Job, *before: CatalogWrite, named: SchemaNamed | None = None
+    ) -> list[Effect]:
         memory = self._memory(job)
         memory.expects = job
         memory.wrote = after
         write = JobWrite(after.job_id, after.to_wire())
-        return [Write(job.job_id, (*before, write), job)]
+        return [Write(job.job_id, (*before, write), job, named)]
 
     def _call(self, job_id: int, command: Command, now: Now) -> list[Effect]:
         self._token += 1
@@ -376,7 +379,9 @@ class Coordinator:
         assert all(each.version == job.versions[each.table_id] for each in made), "D2"
         # Who takes another's place is told of first: the name is a table's all the time.
         writes = [DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in reversed(made)]
-        return self._write(job, record_published(job, now.wall_us), *writes)
+        # All that lies in a schema, and itself, at one LSN.
+        named = SchemaNamed(*job.renames) if job.renames and not job.step else None
+        return self._write(job, record_published(job, now.wall_us), *writes, named=named)
 
     # ------------------------------------------------------------ draining (D4, D5)
 
@@ -410,7 +415,8 @@ class Coordinator:
         """Write the fence (D5): everything from this commit on is at the step's version."""
         ranged = self._step_work.find_ranged(job, now)
         after = record_fenced(job, now.wall_us, self._walk.find_first(job), ranged)
-        return self._write(job, after, *self._fences(job))
+        named = SchemaNamed(job.renames[0]) if job.renames and after.status.ended else None
+        return self._write(job, after, *self._fences(job), named=named)
 
     def _fences(self, job: Job) -> Iterable[MinVersion]:
         return (MinVersion(table_id, job.versions[table_id]) for table_id in self._tables(job))

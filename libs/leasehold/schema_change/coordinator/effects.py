@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
+from leasehold.catalog.access import Access
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job
 from leasehold.lease.commands import Command
@@ -13,6 +14,7 @@ from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import CatalogWrite, JobWrite
 from leasehold.model.records.requests import JobControl
+from leasehold.schema_change.job.renamed_schema import SchemaNamed, follow_naming
 from leasehold.schema_change.job.transitions import FENCE_HERE
 
 # ---------------------------------------------------------------- events
@@ -83,19 +85,25 @@ class Write(NamedTuple):
     """Append these catalog writes in one commit, if `holds` when the record is made; else drop it:
     whatever changed the job is followed by a CatalogChanged, and the coordinator thinks again.
 
-    `job_id` 0: not about a job (the ledger's run id).
+    `job_id` 0: not about a job (the ledger's run id). `named`: what becomes of a schema, beside
+    them.
     """
 
     job_id: int
     writes: tuple[CatalogWrite, ...]
     expects: Job | None
+    named: SchemaNamed | None = None
 
     def holds(self, catalog: Catalog) -> bool:
         return self.job_id == 0 or catalog.jobs.get(self.job_id) == self.expects
 
-    def at(self, lsn: int) -> tuple[CatalogWrite, ...]:
-        """The writes as they stand in the log: the fence is the commit they are in (D5)."""
-        return tuple(_fence_at(write, lsn) for write in self.writes)
+    def at(self, lsn: int, access: Access) -> tuple[CatalogWrite, ...]:
+        """Return the writes as they stand in the log: the fence is the commit they are in (D5), and
+        views and types are those of `access`, which is what the catalog has before it."""
+        fenced = (_fence_at(write, lsn) for write in self.writes)
+        if self.named is None:
+            return tuple(fenced)
+        return (*fenced, *follow_naming(access, self.named).writes_since(access))
 
 
 def _fence_at(write: CatalogWrite, lsn: int) -> CatalogWrite:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 
@@ -56,3 +56,20 @@ def answers_for(answer: Mapping[str, Any], count: int) -> Iterator[Mapping[str, 
     yield answer
     for _ in range(count - 1):
         yield {name: value for name, value in answer.items() if name == "job"}
+
+
+def answer_of_several(
+    answers: Sequence[Mapping[str, Any]], notices: Sequence[str]
+) -> dict[str, Any]:
+    """Return the answer of a statement that is several changes."""
+    answer: dict[str, Any] = {"access": True} if answers else {}
+    jobs = list(dict.fromkeys(each["job"] for each in answers if "job" in each))
+    if len(jobs) == 1:
+        answer["job"] = jobs[0]
+    elif jobs:
+        answer["jobs"] = tuple(jobs)
+    if notices:
+        answer["notice"] = "; ".join(notices)
+    if len(notices) > 1:
+        answer["notices"] = tuple(notices)
+    return answer

@@ -108,6 +108,7 @@ def add_foreign_key(
         on_update=definition.on_update,
         full=definition.full and len(ids) > 1,  # of one column both mean the same
         delete_sets=resolve_delete_sets(columns, definition),
+        deferred=definition.deferred,
     )
     path = element_paths.add_check(key, not_valid=definition.not_valid)
     draft.take(

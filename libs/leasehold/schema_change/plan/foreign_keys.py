@@ -4,6 +4,7 @@ need an index."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
@@ -18,6 +19,13 @@ from leasehold.model.errors import (
     WrongType,
 )
 from leasehold.sql.syntax.statements import (
+    Action,
+    AddColumn,
+    AddForeignKey,
+    AlterTable,
+    Change,
+    ColumnDefinition,
+    CreateTable,
     ForeignKeyDefinition,
 )
 from leasehold.values.types import sort_key_of
@@ -184,3 +192,33 @@ Referring = tuple[Descriptor, ForeignKey]
 def select_referring(references: Iterable[Referring], index: Index) -> tuple[Referring, ...]:
     """Return the foreign keys that need an index to find the row that they refer to."""
     return tuple((t, k) for t, k in references if k.parent_index == index.element_id)
+
+
+def without_deferred(change: Change) -> Change:
+    """Return a statement whose foreign keys don't say that they are deferred, which processes of an
+    earlier release can't read."""
+    match change:
+        case CreateTable(foreign_keys=keys):
+            columns = tuple(map(_column_without, change.columns))
+            return replace(change, columns=columns, foreign_keys=tuple(map(_undeferred, keys)))
+        case AlterTable(actions=actions):
+            return replace(change, actions=tuple(map(_action_without, actions)))
+    return change
+
+
+def _action_without(action: Action) -> Action:
+    match action:
+        case AddForeignKey(key):
+            return AddForeignKey(_undeferred(key))
+        case AddColumn(column):
+            return replace(action, column=_column_without(column))
+    return action
+
+
+def _column_without(column: ColumnDefinition) -> ColumnDefinition:
+    key = column.references
+    return column if key is None else replace(column, references=_undeferred(key))
+
+
+def _undeferred(key: ForeignKeyDefinition) -> ForeignKeyDefinition:
+    return replace(key, deferred=False)

@@ -50,6 +50,7 @@ from leasehold.sql.syntax.roles.grant_statements import (
     ObjectNamed,
     PrivilegeNamed,
     ReassignOwned,
+    SetDatabase,
 )
 from leasehold.sql.syntax.roles.role_statements import (
     RoleNamed,
@@ -296,6 +297,11 @@ class AccessChanges:
         if owner != self.access.owner_of(number):
             self._check_gives(owner)
             self.access = given_to(self.access, number, owner)
+
+    def set_database(self, said: SetDatabase) -> None:
+        """ALTER DATABASE … SET search_path."""
+        check_owner(self.access, self._actor, DATABASE, said.database.name)
+        self.access = self.access.with_search_path(said.search_path)
 
     def _give(self, table: Descriptor, owner: int) -> None:
         for each in with_mirrors(self._catalog, table):

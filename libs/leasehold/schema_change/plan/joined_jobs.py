@@ -249,3 +249,24 @@ def _refusal(more: JobPlan, why: str) -> FeatureNotSupported:
         hint=f"Move it out of the transaction: {more.job.sql:.200}",
         table=more.job.table,
     )
+
+
+def take_all_steps(table: Descriptor, job: Job) -> Descriptor:
+    """Take all steps of a job on a table that nobody can have used and that has no rows."""
+    for step in job.steps:
+        table = apply_edits(table, job.edits_in(step, table.table_id))
+    # No row is older than its locks, so they have nothing to take over, nor than its columns.
+    columns = tuple(
+        replace(column, missing=None, moment=None, moment_zone="") for column in table.columns
+    )
+    return replace(table, modified_us=0, lock_moves=(), columns=columns)
+
+
+def only_adds(planned: JobPlan) -> bool:
+    """Say whether a job only adds to its table, so that what others rest on stays as it is."""
+    return all(path.new and not isinstance(path.element, Descriptor) for path in planned.paths)
+
+
+def find_joining(planned: JobPlan) -> set[int]:
+    """Return the tables that a job changes beside its own, but for what it makes."""
+    return {*planned.job.tables[1:]} - {made.table_id for made in planned.made}

@@ -1,4 +1,5 @@
-"""What CREATE SCHEMA and DROP SCHEMA do, in PostgreSQL's words, and what may lie in a schema."""
+"""What CREATE SCHEMA, DROP SCHEMA and ALTER SCHEMA … RENAME do, in PostgreSQL's words, and what may
+lie in a schema."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.access import Access, check_owner
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.names import relation_names
+from leasehold.catalog.names import relation_names, running_jobs
 from leasehold.catalog.namespaces import NAMESPACES_MAX, SEPARATOR, Namespace
 from leasehold.catalog.object_names import NAME_BYTES_MAX
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
@@ -23,6 +24,7 @@ from leasehold.model.errors import (
     TableBusy,
     UnknownSchema,
 )
+from leasehold.schema_change.job.renamed_schema import rename_schema
 from leasehold.schema_change.plan.dependents import HINT, cascade_notice
 from leasehold.schema_change.plan.rights import check_create
 from leasehold.schema_change.plan.roles import role_of
@@ -35,6 +37,7 @@ from leasehold.sql.syntax.object_statements import (
     DropView,
     NamespaceStatement,
     RenameEnum,
+    RenameNamespace,
 )
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statements import (
@@ -74,6 +77,8 @@ def change_namespaces(change: NamespaceStatement, catalog: Catalog, actor: int) 
                 return _create(change, catalog, actor)
             case DropNamespace():
                 return _drop(change, catalog, actor)
+            case RenameNamespace():
+                return _rename(change, catalog, actor)
 
 
 def _create(change: CreateNamespace, catalog: Catalog, actor: int) -> NamespaceChange:
@@ -89,23 +94,26 @@ def _create(change: CreateNamespace, catalog: Catalog, actor: int) -> NamespaceC
             return NamespaceChange(access, (f'schema "{name}" already exists, skipping',))
         raise DuplicateSchema(f'schema "{name}" already exists')
     check_create(access, actor)
-    if name.startswith("pg_"):
-        raise ReservedName(
-            f'unacceptable schema name "{name}"',
-            detail='The prefix "pg_" is reserved for system schemas.',
-        )
     _check_name(name, catalog)
+    if len(access.namespaces) >= NAMESPACES_MAX:
+        raise OutOfRange(f"a database has at most {NAMESPACES_MAX} schemas")
     made = Namespace(access.next_namespace_id(), name)
     access = access.without_object(made.namespace_id).with_namespace(made)
     return NamespaceChange(access.with_owner(made.namespace_id, owner))
 
 
 def _check_name(name: str, catalog: Catalog) -> None:
-    access = catalog.access
+    """Check that a schema may be called so."""
+    if name.startswith("pg_"):
+        raise ReservedName(
+            f'unacceptable schema name "{name}"',
+            detail='The prefix "pg_" is reserved for system schemas.',
+        )
     if SEPARATOR in name or len(name.encode()) > NAME_BYTES_MAX:
         raise FeatureNotSupported(f"a schema whose name has a dot in it, {name!r:.80}")
-    if len(access.namespaces) >= NAMESPACES_MAX:
-        raise OutOfRange(f"a database has at most {NAMESPACES_MAX} schemas")
+    renaming = next((job for job in running_jobs(catalog) if name in job.renames[1:]), None)
+    if renaming is not None:
+        raise TableBusy(f"job {renaming.job_id} gives schema {name!r} its name: wait for it to end")
     named = next(_names_in(name, catalog), None)
     if named is not None:
         raise FeatureNotSupported(
@@ -126,7 +134,7 @@ def _drop(change: DropNamespace, catalog: Catalog, actor: int) -> NamespaceChang
     if name in SCHEMAS:
         raise FeatureNotSupported(f"schema {name!r} is built in and stays")
     found = access.namespaces_by_name.get(name)
-    if found is None:
+    if found is None or found.name != name:
         words = f'schema "{name}" does not exist'
         if change.if_exists:
             return NamespaceChange(access, (f"{words}, skipping",))
@@ -146,6 +154,22 @@ def _drop(change: DropNamespace, catalog: Catalog, actor: int) -> NamespaceChang
             table=busy,
         )
     return NamespaceChange(access.without_namespace(found.namespace_id), along=along)
+
+
+def _rename(change: RenameNamespace, catalog: Catalog, actor: int) -> NamespaceChange:
+    """Return what becomes of it where no table lies in it; else a job brings it about."""
+    access, name, to = catalog.access, change.name, change.to
+    if name in SCHEMAS:
+        raise FeatureNotSupported(f"schema {name!r} is built in and keeps its name")
+    found = access.namespaces_by_name.get(name)
+    if found is None or found.name != name:
+        raise UnknownSchema(f'schema "{name}" does not exist')
+    if to in SCHEMAS or to in access.namespaces_by_name:
+        raise DuplicateSchema(f'schema "{to}" already exists')
+    check_owner(access, actor, found.namespace_id, name, "schema")
+    check_create(access, actor)
+    _check_name(to, catalog)
+    return NamespaceChange(rename_schema(access, found.namespace_id, to))
 
 
 def list_drops(schema: str, catalog: Catalog) -> tuple[DropInSchema, ...]:
@@ -192,10 +216,11 @@ def describe_along(drops: Sequence[DropInSchema]) -> tuple[str, ...]:
 # ------------------------------------------------------------------ what lies in one
 
 
-def check_namespace(change: Change, access: Access) -> None:
-    """Check that the schema is there in which a statement makes something, and that nothing in
-    public is called as if it lay in another one. Raises UnknownSchema (3F000),
-    FeatureNotSupported."""
+def check_namespace(change: Change, catalog: Catalog) -> None:
+    """Check that the schema is there in which a statement makes something, and keeps its name
+    meanwhile, and that nothing in public is called as if it lay in another one. Raises
+    UnknownSchema (3F000), TableBusy (55006), FeatureNotSupported."""
+    access = catalog.access
     match change:
         case (
             CreateTable(schema=schema, name=name)
@@ -204,38 +229,54 @@ def check_namespace(change: Change, access: Access) -> None:
             | CreateEnum(schema=schema, name=name)
         ):
             if schema:
-                if schema not in access.namespaces_by_name:
-                    position = getattr(change, "position", 1)
-                    raise UnknownSchema(f'schema "{schema}" does not exist', position=position)
+                _check_takes(schema, catalog, getattr(change, "position", 1))
                 return
-            _check_in_public(name, access)
+            _check_in_public(name, catalog)
         case RenameEnum(to=name, schema=schema) | SetSchema(name=name, to=schema):
-            if schema and schema not in access.namespaces_by_name:
-                raise UnknownSchema(f'schema "{schema}" does not exist')
+            if schema:
+                _check_takes(schema, catalog)
             if isinstance(change, SetSchema):
                 _refuse_viewed(name, access)
             elif not schema:
-                _check_in_public(name, access)
+                _check_in_public(name, catalog)
         case RenameSequence(name=name, to=to) | RenameIndex(name=name, to=to):
-            _check_renamed(name, to, access)
+            _check_renamed(name, to, catalog)
         case AlterTable(table=name, actions=(RenameTable(to=to),)):
-            _check_renamed(name, to, access)
-            if namespace_of(name, access) is not None:
+            _check_renamed(name, to, catalog)
+            if _lies_elsewhere(name, catalog):
                 _refuse_viewed(name, access)
         case CreateIndex(table=name, name=to, named=True):
-            _check_renamed(name, to, access)
+            _check_renamed(name, to, catalog)
 
 
-def namespace_of(name: str, access: Access) -> Namespace | None:
-    """Return the schema with which a name begins, None for one of public."""
+def _check_takes(schema: str, catalog: Catalog, position: int | None = None) -> None:
+    """Check that something can be made in a schema: it is there, and keeps its name."""
+    found = catalog.access.namespaces_by_name.get(schema)
+    if found is None or found.name != schema:
+        place = {} if position is None else {"position": position}
+        raise UnknownSchema(f'schema "{schema}" does not exist', **place)
+    number = found.namespace_id
+    job = next((job for job in running_jobs(catalog) if number in job.renames[:1]), None)
+    if job is not None:
+        raise TableBusy(
+            f"schema {schema!r} is being renamed by job {job.job_id}: wait for it to end",
+            job=job.job_id,
+        )
+
+
+def _lies_elsewhere(name: str, catalog: Catalog) -> bool:
+    """Return whether a name begins with a schema other than public, or one that a job makes."""
     said, dot, _ = name.partition(SEPARATOR)
-    return access.namespaces_by_name.get(said) if dot else None
+    if not dot:
+        return False
+    to_come = (job for job in running_jobs(catalog) if said in job.renames[1:])
+    return said in catalog.access.namespaces_by_name or any(True for _ in to_come)
 
 
-def _check_renamed(name: str, to: str, access: Access) -> None:
+def _check_renamed(name: str, to: str, catalog: Catalog) -> None:
     """A new name begins with the schema that the old one begins with."""
-    if namespace_of(name, access) is None:
-        _check_in_public(to, access)
+    if not _lies_elsewhere(name, catalog):
+        _check_in_public(to, catalog)
 
 
 def _refuse_viewed(name: str, access: Access) -> None:
@@ -249,8 +290,8 @@ def _refuse_viewed(name: str, access: Access) -> None:
             )
 
 
-def _check_in_public(name: str, access: Access) -> None:
-    if namespace_of(name, access) is not None:
+def _check_in_public(name: str, catalog: Catalog) -> None:
+    if _lies_elsewhere(name, catalog):
         raise FeatureNotSupported(
             f"a name in schema public that is like one of another schema, {name!r:.80}"
         )

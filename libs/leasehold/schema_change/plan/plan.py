@@ -25,6 +25,7 @@ from leasehold.schema_change.plan.indexes import (
 )
 from leasehold.schema_change.plan.other_objects import plan_other
 from leasehold.schema_change.plan.relation_kinds import as_named
+from leasehold.schema_change.plan.rename_schema import plan_rename_schema
 from leasehold.schema_change.plan.results import (
     Changes,
     CreateTablePlan,
@@ -43,6 +44,7 @@ from leasehold.sql.syntax.object_statements import (
     EnumStatement,
     MakeBuiltIn,
     NamespaceStatement,
+    RenameNamespace,
     ViewStatement,
 )
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
@@ -126,6 +128,8 @@ def plan(
                 "EXPLAIN shows the steps of a schema change of one table: a type is changed at"
                 " once, and its columns with it"
             )
+        case RenameNamespace():
+            made = plan_rename_schema(statement, catalog)
         case _ if isinstance(statement, NamespaceStatement):
             raise FeatureNotSupported(
                 "EXPLAIN shows the steps of a schema change of one table: a schema is made and"
@@ -162,5 +166,6 @@ def plan(
         joins=made.joins,
         created_us=context.now_us,
         marks=((0, Phase.PUBLISHING.value, context.now_us),),
+        renames=made.renames,
     )
     return JobPlan(job, made.notices, made.made, made.within, made.paths)

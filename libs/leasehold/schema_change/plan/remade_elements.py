@@ -10,18 +10,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from leasehold.catalog.definitions import without_parentheses
 from leasehold.catalog.descriptor import INDEXES_MAX, Descriptor
 from leasehold.catalog.elements import EXPRESSION, Check, Column, Index
-from leasehold.model.errors import OutOfRange
+from leasehold.model.errors import OutOfRange, Refused
 from leasehold.schema_change.plan.definitions import refuse_unordered
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths
 from leasehold.sql.expressions.expression import (
     compile_condition,
+    enums_of,
+    name_enums_for_good,
     refuse_labels,
     refuse_session_zone,
     type_of_expression,
+    with_exact_numbers,
 )
+from leasehold.sql.system_catalog.expression_text import show_expression
 
 Remade: TypeAlias = Index | Check
 _CLASS: Final = "_ops"
@@ -86,7 +91,8 @@ def remake(draft: TableDraft, found: list[Remade], old: Column, new: Column) -> 
             path.element = _over_column(path.element, old, new)
             _check(draft, table, path.element)
     for each in found:
-        made = _over_column(replace(each, element_id=draft.new_id()), old, new)
+        said = _as_kept(each, draft.table) if isinstance(each, Check) else each
+        made = _over_column(replace(said, element_id=draft.new_id()), old, new)
         _check(draft, table, made)
         match each, made:
             case Index(), Index():
@@ -100,6 +106,22 @@ def remake(draft: TableDraft, found: list[Remade], old: Column, new: Column) -> 
         draft.dropped.add(each.element_id)
         kind = "constraint" if isinstance(each, Check) or each.constraint else "index"
         draft.words.append(f"{kind} {each.name}")
+
+
+def _as_kept(check: Check, table: Descriptor) -> Check:
+    """Return a CHECK with the casts that its columns' types of before ask for, which PostgreSQL
+    keeps: of `a > 0` over a numeric column that is a > (0)::numeric, whatever a becomes. One whose
+    form is not known stays as it was written."""
+    shown = show_expression(check.expression, table, short=False)
+    if shown is None:
+        return check
+    find = enums_of(table)
+    try:
+        text = name_enums_for_good(with_exact_numbers(without_parentheses(shown)), find)
+        compile_condition(text, table, check.zone)
+    except Refused:
+        return check
+    return replace(check, expression=text)
 
 
 def _resting_on(element: Remade) -> tuple[int, ...]:

@@ -93,6 +93,7 @@ class Changes:
         self.joins: tuple[int, ...] = ()
         self.made: tuple[Descriptor, ...] = ()
         self.within: tuple[Descriptor, ...] = ()
+        self.renames: tuple[int, str] | tuple[()] = ()
         self.versions = {table.table_id: table.version + 1}  # with those that move together
 
     def take_along(

@@ -11,6 +11,7 @@ from leasehold.sql.syntax.roles.grant_statements import (
     GrantPrivileges,
     ReassignOwned,
     RoleStatement,
+    SetDatabase,
 )
 from leasehold.sql.syntax.roles.role_statements import (
     AlterRole,
@@ -54,4 +55,6 @@ def change_access(statement: RoleStatement, catalog: Catalog, actor: int) -> Acc
                 changes.reassign(statement)
             case DropOwned():
                 changes.drop_owned(statement)
+            case SetDatabase():
+                changes.set_database(statement)
     return AccessChanged(changes.access, tuple(changes.remarks))

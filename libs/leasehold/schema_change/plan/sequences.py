@@ -247,3 +247,12 @@ def _own_sequence(
     made.join(others)
     made.needs = (found.table_id,)
     return made
+
+
+def split_owner(change: CreateSequence) -> tuple[CreateSequence, OwnSequence | None]:
+    """Return what makes a sequence, and what says who owns it."""
+    owner = change.options.owner
+    made = replace(change, options=change.options._replace(owner=None))
+    if owner is None or not owner.table:
+        return made, None
+    return made, OwnSequence(change.name, owner, position=change.position)

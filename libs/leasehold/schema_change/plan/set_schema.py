@@ -12,7 +12,12 @@ from leasehold.catalog.elements import Check, ForeignKey, Index
 from leasehold.catalog.names import named_indexes, relation_names
 from leasehold.catalog.namespaces import bare, qualified
 from leasehold.catalog.schema_names import PUBLIC
-from leasehold.catalog.sequence_ownership import find_users, list_own_sequences, nextval_text
+from leasehold.catalog.sequence_ownership import (
+    User,
+    find_users,
+    list_own_sequences,
+    nextval_text,
+)
 from leasehold.model.errors import DuplicateObject, FeatureNotSupported, UnknownTable, WrongObject
 from leasehold.schema_change.plan.busy_tables import free_table
 from leasehold.schema_change.plan.results import Changes, NothingToDo
@@ -49,13 +54,11 @@ def plan_set_schema(statement: SetSchema, catalog: Catalog) -> Changes | Nothing
         name = _moved(each.name, each, statement.to)
         path = move_relation(each, statement.to, name)
         paths.append(path if each is found else replace(path, table_id=each.table_id))
-    paths += _elements(found, statement.to)
+    paths += move_elements(found, statement.to)
     by_id = {each.table_id: each for each in sequences}
     for user in drawing:
-        sequence = by_id[user.column.draws_from]
-        text = nextval_text(_moved(sequence.name, sequence, statement.to))
+        reworded = move_default(user, by_id[user.column.draws_from], statement.to)
         own_table = user.table.table_id == found.table_id
-        reworded = reword_drawn(user.column, text)
         paths.append(reworded if own_table else replace(reworded, table_id=user.table.table_id))
     made = Changes(found, "set schema", f"{statement.kind} {found.name}", tuple(paths))
     made.join(each for number, each in tables.items() if number != found.table_id)
@@ -66,8 +69,13 @@ def _moved(name: str, relation: Descriptor, schema: str) -> str:
     return qualified(schema, bare(relation.schema, name))
 
 
-def _elements(table: Descriptor, schema: str) -> Iterator[ElementPath]:
-    """Yield the new names of what lies beside a table."""
+def move_default(user: User, sequence: Descriptor, schema: str) -> ElementPath:
+    """Return the path of a column's default that names a sequence, which goes into a schema."""
+    return reword_drawn(user.column, nextval_text(_moved(sequence.name, sequence, schema)))
+
+
+def move_elements(table: Descriptor, schema: str) -> Iterator[ElementPath]:
+    """Yield the paths of what lies beside a table, and gets names of its schema."""
     beside: tuple[Index | Check | ForeignKey, ...] = (
         *table.indexes,
         *table.checks,

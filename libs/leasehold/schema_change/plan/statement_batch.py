@@ -10,7 +10,7 @@ All that is taken away is one job (`drops.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final
@@ -18,7 +18,7 @@ from typing import Any, Final
 from leasehold.catalog.access import Access
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import Edit, Kind, apply_edits
+from leasehold.catalog.edits import Edit, Kind
 from leasehold.catalog.element_forms import FOREIGN_KEY_FORM
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import NO_WAY_BACK, Job, Step
@@ -46,7 +46,7 @@ from leasehold.model.records.log import (
     TableTruncated,
 )
 from leasehold.model.records.requests import Operation
-from leasehold.schema_change.plan.answers import read_notices
+from leasehold.schema_change.plan.answers import answer_of_several, read_notices
 from leasehold.schema_change.plan.busy_tables import NO_EARLIER_DROPS, EarlierDrops
 from leasehold.schema_change.plan.drops import (
     as_write_only,
@@ -58,13 +58,17 @@ from leasehold.schema_change.plan.drops import (
     without_elements,
 )
 from leasehold.schema_change.plan.enums import change_enums, refuse_enum_name
+from leasehold.schema_change.plan.foreign_keys import without_deferred
 from leasehold.schema_change.plan.joined_jobs import (
     check_versions,
     demand_filled,
+    find_joining,
     find_set_not_null,
     is_joinable,
     join_plans,
+    only_adds,
     table_after,
+    take_all_steps,
 )
 from leasehold.schema_change.plan.namespaces import (
     change_namespaces,
@@ -84,12 +88,14 @@ from leasehold.schema_change.plan.results import (
 )
 from leasehold.schema_change.plan.rights import check_owners, check_rights, check_truncate
 from leasehold.schema_change.plan.role_changes import change_access
+from leasehold.schema_change.plan.sequences import split_owner
 from leasehold.schema_change.plan.transaction_job import join_tables, refuse_in_transaction
 from leasehold.schema_change.plan.views import change_views, follow_tables, refuse_view
 from leasehold.sql.syntax.object_statements import (
     Comment,
     EnumStatement,
     NamespaceStatement,
+    RenameNamespace,
     ViewStatement,
 )
 from leasehold.sql.syntax.roles.grant_statements import RoleStatement
@@ -100,7 +106,6 @@ from leasehold.sql.syntax.statements import (
     CreateTable,
     DropSequence,
     DropTable,
-    OwnSequence,
 )
 
 Answer = dict[str, Any]
@@ -114,7 +119,8 @@ class StatementBatch:
     far. `made`: tables of this request, at their version 1; `truncated`, `jobs`, `dropped`: what
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
-    their new bounds. `in_place`, `computed`, `narrows`: see `plan`. `whole`: they are of a
+    their new bounds. `in_place`, `computed`, `narrows`: see `plan`. `keeps_deferred`: which foreign
+    keys are deferred may be written. `whole`: they are of a
     transaction, whose changes of tables that were there are one job with what it makes and drops
     (`transaction_job.py`); of its versions nobody knows the numbers yet, so none is `computed`.
     `trusted`: see `follow_tables`. `comments`: whether they are kept.
@@ -136,6 +142,7 @@ class StatementBatch:
     in_place: bool = True
     computed: bool = True
     narrows: bool = True
+    keeps_deferred: bool = True
     whole: bool = False
     _drop_plans: list[JobPlan] = field(default_factory=list)
     trusted: bool = False
@@ -145,6 +152,8 @@ class StatementBatch:
     temporary: bool = False
     _stays_gone: bool = False
     """What is taken away can't come back: its schema goes with the request."""
+    _renamed: str = ""
+    """A schema that a job of the request gives another name."""
 
     @classmethod
     def on(
@@ -296,8 +305,12 @@ class StatementBatch:
             raise FeatureNotSupported(
                 f"temporary table {change.name!r} is for a SQL session, which keeps it to itself"
             )
+        if not self.keeps_deferred:
+            change = without_deferred(change)
         ahead = self._ahead()
-        check_namespace(change, ahead.access)
+        if self._renamed:
+            raise self._renames_schema()
+        check_namespace(change, ahead)
         refuse_enum_name(change, ahead.access)
         if isinstance(change, ViewStatement):
             return self._take_view(change, ahead)
@@ -313,7 +326,7 @@ class StatementBatch:
         refuse_view(change, self.catalog.access)
         check_rights(change, ahead, self.actor)
         if isinstance(change, CreateSequence) and change.options.owner is not None:
-            plain, owning = _split_owner(change)
+            plain, owning = split_owner(change)
             answered = self.take(plain, sql, request_id, context, rows_about)
             if owning is None or "table" not in answered:
                 return answered  # nobody is to own it, or it was there
@@ -379,8 +392,8 @@ class StatementBatch:
                     assert made.sequence is not None, made
                     self._make(made)
                     self._begin(made.table_id, made.sequence.start)
-                for table_id in (job.table_id, *sorted(_find_joining(planned))):
-                    table = _take_all_steps(self.made[table_id], job)
+                for table_id in (job.table_id, *sorted(find_joining(planned))):
+                    table = take_all_steps(self.made[table_id], job)
                     self._check_beside_jobs((table,), ())
                     self._make_altered(table)
                 answer = {"table": job.table_id}
@@ -418,11 +431,13 @@ class StatementBatch:
     def _take_namespace(
         self, change: NamespaceStatement, ahead: CatalogAhead, said: tuple[Any, ...]
     ) -> Answer:
-        """Make or drop a schema, which is done at once; what lies in it goes by a job, whoever
-        owns it."""
+        """Make, drop or rename a schema, which is done at once; what lies in it goes, or gets its
+        name, by a job, whoever owns it."""
         made = change_namespaces(change, ahead, self.actor)
         if made.access is ahead.access:
             return {"notice": made.notices[0]}
+        if isinstance(change, RenameNamespace):
+            return self._rename_namespace(change, made.access, ahead, said)
         if not made.along:
             self.catalog.access = made.access
             return {"access": True}
@@ -438,7 +453,33 @@ class StatementBatch:
         self.catalog.access = self.catalog.access.without_namespace(namespace.namespace_id)
         beside = (words for each in answers for words in read_notices(each))
         along = dict.fromkeys((*describe_along(made.along), *beside))
-        return _answer_of_several(answers, tuple(along))
+        return answer_of_several(answers, tuple(along))
+
+    def _rename_namespace(
+        self, change: RenameNamespace, access: Access, ahead: CatalogAhead, said: tuple[Any, ...]
+    ) -> Answer:
+        sql, request_id, context, rows_about = said
+        planned = plan(change, ahead, sql=sql, request_id=request_id, context=context)
+        if not isinstance(planned, JobPlan):
+            self.catalog.access = access
+            return {"access": True}
+        if self.whole:
+            raise FeatureNotSupported(
+                f"ALTER SCHEMA {change.name} RENAME inside of a transaction block is not supported"
+                " while tables lie in it",
+                hint="Send it by itself, outside of BEGIN.",
+            )
+        others = self.made.keys() | self.plans.keys() | self.dropped.keys() | self.begun.keys()
+        if not others.isdisjoint(planned.job.tables):
+            raise self._already_changed(planned.job)
+        self._renamed = change.name
+        return {"job": self._begin_job(planned, rows_about)}
+
+    def _renames_schema(self) -> FeatureNotSupported:
+        return FeatureNotSupported(
+            f"an earlier statement of this request renames schema {self._renamed!r}, which is so"
+            " only when its job has ended: send this one by itself, after it"
+        )
 
     def _take_as_first_role(self, changes: Iterable[Change], said: tuple[Any, ...]) -> list[Answer]:
         """Take changes that follow from one that was allowed."""
@@ -457,7 +498,7 @@ class StatementBatch:
         self.catalog.access = made.access
         answers = self._take_as_first_role(made.tables, said)
         notices = [*made.notices, *(n for each in answers for n in read_notices(each))]
-        answer = _answer_of_several(answers, notices)
+        answer = answer_of_several(answers, notices)
         return {"access": True, **answer} if changed or answers else answer
 
     def _key_new_table(
@@ -485,7 +526,7 @@ class StatementBatch:
         """A job that is done at once may have no part in tables that are not this request's
         alone."""
         job = planned.job
-        others = _find_joining(planned) - self.made.keys()
+        others = find_joining(planned) - self.made.keys()
         if not others:
             return
         there = [self.catalog.newest(t).name for t in sorted(others) if self.catalog.has(t)]
@@ -563,7 +604,7 @@ class StatementBatch:
     def _leaves(self, planned: JobPlan, job: Job) -> bool:
         """Say whether what a job needs in the table of another one is left as it is. Both are one
         in a transaction; else the one may come after the other."""
-        if _only_adds(planned):
+        if only_adds(planned):
             return True
         table_id = planned.job.table_id
         if not self.whole or is_sequence_id(table_id):
@@ -594,7 +635,7 @@ class StatementBatch:
                 index = key.parent_index
                 if index and all(index != each.element_id for each in there.indexes):
                     raise self._too_early(planned.job, "makes unique what is referred to")
-                if number == table_id or _only_adds(planned):
+                if number == table_id or only_adds(planned):
                     continue
                 if not (self.whole and leaves_referred(there, planned, [key])):
                     raise self._already_changed(planned.job)
@@ -747,48 +788,3 @@ def _is_of_enum(write: RoleOrAccessWrite) -> bool:
     return isinstance(write, EnumWrite) or (
         isinstance(write, AccessWrite | CommentWrite) and is_enum_id(write.object_id)
     )
-
-
-def _split_owner(change: CreateSequence) -> tuple[CreateSequence, OwnSequence | None]:
-    """Return what makes a sequence, and what says who owns it."""
-    owner = change.options.owner
-    made = replace(change, options=change.options._replace(owner=None))
-    if owner is None or not owner.table:
-        return made, None
-    return made, OwnSequence(change.name, owner, position=change.position)
-
-
-def _only_adds(planned: JobPlan) -> bool:
-    """Say whether a job only adds to its table, so that what others rest on stays as it is."""
-    return all(path.new and not isinstance(path.element, Descriptor) for path in planned.paths)
-
-
-def _find_joining(planned: JobPlan) -> set[int]:
-    """Return the tables that a job changes beside its own, but for what it makes."""
-    return {*planned.job.tables[1:]} - {made.table_id for made in planned.made}
-
-
-def _take_all_steps(table: Descriptor, job: Job) -> Descriptor:
-    """Take all steps of a job on a table that nobody can have used and that has no rows."""
-    for step in job.steps:
-        table = apply_edits(table, job.edits_in(step, table.table_id))
-    # No row is older than its locks, so they have nothing to take over, nor than its columns.
-    columns = tuple(
-        replace(column, missing=None, moment=None, moment_zone="") for column in table.columns
-    )
-    return replace(table, modified_us=0, lock_moves=(), columns=columns)
-
-
-def _answer_of_several(answers: Sequence[Answer], notices: Sequence[str]) -> Answer:
-    """Return the answer of a statement that is several changes."""
-    answer: Answer = {"access": True} if answers else {}
-    jobs = list(dict.fromkeys(each["job"] for each in answers if "job" in each))
-    if len(jobs) == 1:
-        answer["job"] = jobs[0]
-    elif jobs:
-        answer["jobs"] = tuple(jobs)
-    if notices:
-        answer["notice"] = "; ".join(notices)
-    if len(notices) > 1:
-        answer["notices"] = tuple(notices)
-    return answer

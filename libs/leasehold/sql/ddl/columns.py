@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 from leasehold.catalog.sequence import Options
@@ -184,6 +185,8 @@ class _Column:
             end += 1
         deferred = kinds[first] == "CONSTR_FOREIGN" and "CONSTR_ATTR_DEFERRED" in kinds[first:end]
         if deferred and kinds[number] in ("CONSTR_ATTR_DEFERRED", "CONSTR_ATTR_DEFERRABLE"):
+            assert self._references is not None, "it stands behind its key"
+            self._references = replace(self._references, deferred=True)
             return
         self._reading.refuse_listed(ATTRIBUTES, word_index)
         self._reading.refuse(f"{kinds[number]} is not supported", word_index)

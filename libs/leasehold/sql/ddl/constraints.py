@@ -207,6 +207,7 @@ def read_references(
         on_update,
         body["fk_matchtype"] == "f",
         sets,
+        bool(body.get("initdeferred")),
     )
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal
 
-from leasehold.catalog.search_path import SETTING as SEARCH_PATH
-from leasehold.catalog.search_path import read_search_path
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.ddl.roles import read_role_named, read_roles
 from leasehold.sql.syntax.accounting import Body, handles
-from leasehold.sql.syntax.names import listed_element, relation_name
+from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.roles.grant_statements import (
     ChangeOwner,
     DropOwned,
@@ -18,10 +15,6 @@ from leasehold.sql.syntax.roles.grant_statements import (
     ObjectNamed,
     PrivilegeNamed,
     ReassignOwned,
-)
-from leasehold.sql.syntax.roles.role_statements import (
-    AlterRole,
-    RoleOptions,
 )
 from leasehold.sql.syntax.statement import Reading, names_of, only
 
@@ -33,9 +26,6 @@ handles(
 handles("AccessPriv", "priv_name", "cols")
 handles("ReassignOwnedStmt", "roles", "newrole")
 handles("DropOwnedStmt", "roles", "behavior")
-handles("AlterRoleSetStmt", "role", "setstmt", database="ALTER ROLE … IN DATABASE")
-
-REQUEST_KEY: Final = "leasehold.request_key"
 
 _KINDS: Final[dict[str, Literal["table", "sequence", "database", "schema"]]] = {
     "OBJECT_TABLE": "table",
@@ -138,37 +128,5 @@ def refuse_default_privileges(reading: Reading, body: Body) -> GrantPrivileges:
     raise FeatureNotSupported(
         "ALTER DEFAULT PRIVILEGES is not supported: GRANT when the table is made, or make the"
         " reader a member of pg_read_all_data",
-        position=reading.position(reading.verb),
-    )
-
-
-def read_role_setting(reading: Reading, body: Body) -> AlterRole:
-    """ALTER ROLE name {SET search_path = … | RESET search_path}, and ALTER ROLE name RESET
-    leasehold.request_key: its key of before is then worth nothing. No other setting of a role is
-    kept here."""
-    said = body["setstmt"].get("VariableSetStmt", body["setstmt"])
-    options = _role_options(said.get("kind"), said.get("name"), said.get("args", ()))
-    if options is None or "database" in body or "role" not in body:
-        _refuse_role_setting(reading, body)
-    reading.read("AlterRoleSetStmt", body)
-    return AlterRole(read_role_named(reading, body["role"]), options)
-
-
-def _role_options(kind: str, name: str, nodes: Sequence[Any]) -> RoleOptions | None:
-    """Return what a setting of a role says, None for one that is not kept."""
-    resets = kind in ("VAR_RESET", "VAR_SET_DEFAULT")
-    if name == REQUEST_KEY and kind == "VAR_RESET":
-        return RoleOptions(revokes_key=True)
-    if name != SEARCH_PATH or not (resets or kind == "VAR_SET_VALUE"):
-        return None
-    path = "" if resets else ", ".join(map(listed_element, nodes))
-    read_search_path(path)
-    return RoleOptions(search_path=path)
-
-
-def _refuse_role_setting(reading: Reading, body: Body) -> NoReturn:
-    """Refuse ALTER ROLE … SET, by its name."""
-    raise FeatureNotSupported(
-        "ALTER ROLE … SET is not supported but for search_path: settings are said by each session",
         position=reading.position(reading.verb),
     )

@@ -1,5 +1,5 @@
-"""DROP of kinds of objects of which there are none here, COMMENT, CREATE EXTENSION and CREATE
-SCHEMA."""
+"""DROP of kinds of objects of which there are none here, COMMENT, CREATE EXTENSION, and what is
+said of schemas."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from leasehold.sql.syntax.object_statements import (
     MakeBuiltIn,
     ObjectKind,
     ObjectName,
+    RenameNamespace,
 )
 from leasehold.sql.syntax.roles.grant_statements import ChangeOwner, ObjectNamed
 from leasehold.sql.syntax.statement import Reading, Span, names_of, only
@@ -168,6 +169,13 @@ def read_schema_owner(reading: Reading, body: Body) -> ChangeOwner:
     reading.read("AlterOwnerStmt", body)
     named = ObjectNamed(body["object"]["String"]["sval"], reading.position(reading.verb + 2))
     return ChangeOwner("schema", named, read_role_named(reading, body["newowner"]))
+
+
+def read_rename_schema(reading: Reading, body: Body) -> RenameNamespace:
+    """ALTER SCHEMA name RENAME TO name"""
+    reading.read("RenameStmt", body)
+    position = reading.position(reading.verb + 2)
+    return RenameNamespace(body["subname"], body["newname"], position)
 
 
 def read_drop_schema(reading: Reading, body: Body) -> tuple[DropNamespace, ...]:

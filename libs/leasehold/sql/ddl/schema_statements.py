@@ -33,7 +33,6 @@ from leasehold.sql.ddl.grants import (
     read_drop_owned,
     read_grant,
     read_reassign_owned,
-    read_role_setting,
     refuse_default_privileges,
 )
 from leasehold.sql.ddl.indexes import read_create_index
@@ -44,7 +43,9 @@ from leasehold.sql.ddl.other_objects import (
     read_create_schema,
     read_drop_absent,
     read_drop_schema,
+    read_rename_schema,
 )
+from leasehold.sql.ddl.role_settings import read_database_setting, read_role_setting
 from leasehold.sql.ddl.roles import (
     read_alter_role,
     read_create_role,
@@ -85,6 +86,7 @@ CHANGE_KINDS: Final = frozenset(
         *("CreateRoleStmt", "AlterRoleStmt", "DropRoleStmt", "GrantRoleStmt", "GrantStmt"),
         *("CreateEnumStmt", "AlterEnumStmt", "AlterOwnerStmt", "AlterObjectSchemaStmt"),
         *("ReassignOwnedStmt", "DropOwnedStmt", "AlterDefaultPrivilegesStmt", "AlterRoleSetStmt"),
+        "AlterDatabaseSetStmt",
     }
 )
 
@@ -114,6 +116,7 @@ _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Change]]] = {
     "DropOwnedStmt": read_drop_owned,
     "AlterDefaultPrivilegesStmt": refuse_default_privileges,
     "AlterRoleSetStmt": read_role_setting,
+    "AlterDatabaseSetStmt": read_database_setting,
 }
 _DROPS: Final[Mapping[str, Callable[[Reading, Body], tuple[Change, ...]]]] = {
     "OBJECT_TABLE": read_drop_table,
@@ -260,6 +263,8 @@ def _change(reading: Reading, kind: str, body: Body) -> Change:
         return read_rename_role(reading, body)
     elif kind == "RenameStmt" and body["renameType"] == "OBJECT_TYPE":
         return read_rename_enum(reading, body)
+    elif kind == "RenameStmt" and body["renameType"] == "OBJECT_SCHEMA":
+        return read_rename_schema(reading, body)
     elif kind == "RenameStmt":
         found = read_rename(reading, body)
     if found is None:

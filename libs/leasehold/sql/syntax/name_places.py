@@ -84,11 +84,11 @@ def _in_tree(parsed: Parsed) -> Iterator[NamePlace]:
             continue
         if "withClause" in node:
             hidden = _with_ctes(node["withClause"], hidden, left)
-        if kind == "FuncCall" and names_of(node["funcname"])[-1] in _COUNTERS:
+        if kind == "FuncCall" and counts_from(node):
             yield from _in_string(parsed, only(node.get("args", [{"": {}}])[0]))
         if kind in ("typeName", "TypeName") and "names" in node:
             yield from _of_type(node)
-        if kind == "TypeCast" and _casts_to_regclass(node):
+        if kind == "TypeCast" and casts_to_regclass(node):
             yield from _in_string(parsed, only(node["arg"]))
         maker = _MAKERS.get(kind)
         for name, value in node.items():
@@ -124,7 +124,13 @@ def _of_type(body: Body) -> Iterator[NamePlace]:
         yield NamePlace(body.get("location", 0), names[0], is_type=True)
 
 
-def _casts_to_regclass(body: Body) -> bool:
+def counts_from(body: Body) -> bool:
+    """Return whether a call's first argument names a sequence."""
+    return names_of(body["funcname"])[-1] in _COUNTERS
+
+
+def casts_to_regclass(body: Body) -> bool:
+    """Return whether a cast reads the name of a relation."""
     kind = body["typeName"]
     return names_of(kind["names"])[-1] == _REGCLASS and "arrayBounds" not in kind
 

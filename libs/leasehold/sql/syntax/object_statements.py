@@ -94,7 +94,18 @@ class DropNamespace:
     tag: ClassVar[str] = "DROP SCHEMA"
 
 
-NamespaceStatement: TypeAlias = CreateNamespace | DropNamespace
+@dataclass(frozen=True, slots=True)
+class RenameNamespace:
+    """ALTER SCHEMA … RENAME TO."""
+
+    name: str
+    to: str
+    position: int = 1
+
+    tag: ClassVar[str] = "ALTER SCHEMA"
+
+
+NamespaceStatement: TypeAlias = CreateNamespace | DropNamespace | RenameNamespace
 
 
 @dataclass(frozen=True, slots=True)

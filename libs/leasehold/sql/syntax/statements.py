@@ -53,7 +53,8 @@ class CheckDefinition:
 @dataclass(frozen=True, slots=True)
 class ForeignKeyDefinition:
     """FOREIGN KEY (columns) REFERENCES table [(parent_columns)]; () = its primary key. `full`:
-    MATCH FULL. `delete_sets`: ON DELETE SET … (columns), () = all."""
+    MATCH FULL. `delete_sets`: ON DELETE SET … (columns), () = all. `deferred`: DEFERRABLE INITIALLY
+    DEFERRED."""
 
     columns: tuple[str, ...]
     table: str
@@ -65,6 +66,7 @@ class ForeignKeyDefinition:
     on_update: OnChange = OnChange.NO_ACTION
     full: bool = False
     delete_sets: tuple[str, ...] = ()
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,12 +165,13 @@ def _table_constraints(catalog: SystemCatalog) -> Iterator[Row]:
     for entry in catalog.constraints:
         if not catalog.rights.sees(entry.table, _BEYOND_SELECT):
             continue
+        deferred = entry.foreign is not None and entry.foreign.deferred
         yield {
             **_in_schema("constraint", catalog, entry.name, entry.table),
             **_in_schema("table", catalog, entry.table.name, entry.table),
             "constraint_type": _KINDS[entry.kind],
-            "is_deferrable": "NO",
-            "initially_deferred": "NO",
+            "is_deferrable": _YES[deferred],
+            "initially_deferred": _YES[deferred],
             "enforced": "YES",
             "nulls_distinct": _nulls_distinct(entry),
         }

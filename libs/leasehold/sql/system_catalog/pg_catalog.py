@@ -25,6 +25,7 @@ from leasehold.sql.system_catalog.roles import (
     of_relation,
     recorded,
     roles_view,
+    setting_rows,
     shadow_view,
     users_view,
 )
@@ -293,6 +294,7 @@ def _constraint_rows(catalog: SystemCatalog) -> Iterator[Row]:
             row |= {"confmatchtype": "f" if key.full else "s"}
             row |= {"confupdtype": _ACTIONS[key.on_update]}
             row |= {"confdeltype": _ACTIONS[key.on_delete]}
+            row |= {"condeferrable": int(key.deferred), "condeferred": int(key.deferred)}
             if key.delete_sets:
                 row["confdelsetcols"] = numbers_of(entry.table, key.delete_sets)
             row["confkey"] = numbers_of(parent, entry.parent_columns)
@@ -435,6 +437,7 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "pg_collation": lambda _: [_COLLATION],
     "pg_database": _databases,
     "pg_roles": roles_view,
+    "pg_db_role_setting": setting_rows,
     "pg_authid": authid_rows,
     "pg_auth_members": membership_rows,
     "pg_user": users_view,

@@ -9,6 +9,7 @@ from leasehold.catalog.access import DATABASE
 from leasehold.catalog.privileges import Acl, item_text
 from leasehold.catalog.roles import PUBLIC, READ_ALL_DATA, Role, Roles
 from leasehold.model.errors import InsufficientPrivilege
+from leasehold.sql.system_catalog import oids
 
 if TYPE_CHECKING:
     from leasehold.sql.system_catalog.rows import SystemCatalog
@@ -48,6 +49,17 @@ def roles_view(catalog: SystemCatalog) -> Iterator[Row]:
         path = (f"search_path={role.search_path}",) if role.search_path else ()
         config = (*path, f"leasehold.request_key={role.key_number}")
         yield {**_attributes(role), "rolpassword": MASKED, "rolconfig": config}
+
+
+def setting_rows(catalog: SystemCatalog) -> Iterator[Row]:
+    """pg_db_role_setting: with what sessions of the database, and of a role, begin."""
+    access = catalog.access
+    kept = [(oids.DATABASE, 0, access.search_path)]
+    kept += [(0, role.role_id, role.search_path) for role in roles(catalog)]
+    for database, role_id, path in kept:
+        if path:
+            config = (f"search_path={path}",)
+            yield {"setdatabase": database, "setrole": role_id, "setconfig": config}
 
 
 def authid_rows(catalog: SystemCatalog) -> Iterator[Row]:

@@ -25,6 +25,7 @@ from leasehold.catalog.search_path import schemas_of
 from leasehold.catalog.states import READABLE
 from leasehold.catalog.view import is_view_id
 from leasehold.sql.system_catalog import oids
+from leasehold.sql.system_catalog.expression_text import show_expression
 from leasehold.sql.system_catalog.information_schema import information_rows
 from leasehold.sql.system_catalog.names import (
     NAMESPACES,
@@ -191,7 +192,8 @@ class SystemCatalog:
 
     def namespace_of(self, table: Descriptor) -> int:
         """Return the number of the schema that a relation lies in."""
-        return self.namespaces[schema_shown(table)]
+        made = self.access.namespaces_by_name.get(table.schema)  # also by its name of before
+        return self.namespaces[schema_shown(table) if made is None else made.name]
 
     def rows(self, schema: str, name: str) -> list[tuple[Any, ...]]:
         """Rows of one of RELATIONS, values for all of its columns."""
@@ -264,9 +266,12 @@ class SystemCatalog:
     def definition(self, oid: int, *, pretty: bool = True) -> str | None:
         """Return the definition of a constraint."""
         found = self._definitions.get(oid)
-        if found is None or pretty or not found.startswith("CHECK"):
-            return found
-        return f"CHECK ({text.parenthesize(found[7:-1])})"
+        if found is None or found.kind != "c" or found.expression is None:
+            return None if found is None else found.definition
+        shown = show_expression(found.expression, found.table, short=pretty)
+        if shown is not None:
+            return f"CHECK ({shown})"
+        return found.definition if pretty else f"CHECK ({text.parenthesize(found.expression)})"
 
     @cached_property
     def rights(self) -> Rights:
@@ -465,8 +470,8 @@ class SystemCatalog:
         return {named: oid for oid, named in reversed(self._names.items())}
 
     @cached_property
-    def _definitions(self) -> dict[int, str]:
-        return {entry.oid: entry.definition for entry in self.constraints}
+    def _definitions(self) -> dict[int, ConstraintEntry]:
+        return {entry.oid: entry for entry in self.constraints}
 
     def _constraints_of(self, table: Descriptor) -> Iterator[ConstraintEntry]:
         for _, index, name, oid in self.indexes_of(table):

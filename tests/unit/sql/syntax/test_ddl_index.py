@@ -176,3 +176,11 @@ REFUSED: list[Refusal] = [
 @pytest.mark.parametrize("refusal", REFUSED)
 def test_refused(refusal: Refusal) -> None:
     check_refusal(*refusal)
+
+
+@pytest.mark.parametrize("method", ["gin", "gist", "brin", "hash"])
+def test_another_method_is_refused_by_its_name_with_a_hint(method: str) -> None:
+    with pytest.raises(FeatureNotSupported, match=f"index method '{method}'") as refused:
+        parse_ddl(f"create index i on t using {method} (doc)")
+    assert "->>" in str(refused.value.detail["hint"])
+    assert refused.value.detail["position"] == 21

@@ -371,6 +371,7 @@ def test_what_becomes_of_rows_that_refer(words: str, on_delete: str, on_update: 
     assert isinstance(said, CreateTable)
     (key,) = said.foreign_keys
     assert (key.on_delete, key.on_update) == (on_delete, on_update)
+    assert key.deferred == ("deferrable" in words)
     assert said.uniques
 
 
@@ -382,6 +383,12 @@ def test_several_columns_that_refer() -> None:
     assert isinstance(said, CreateTable)
     (key,) = said.foreign_keys
     assert (key.full, key.delete_sets, key.on_update) == (True, ("b", "a"), "cascade")
+    assert not key.deferred
+    said = parse_ddl(
+        "create table t (a int primary key, foreign key (a) references u initially deferred)"
+    )
+    assert isinstance(said, CreateTable)
+    assert said.foreign_keys[0].deferred
 
 
 @pytest.mark.parametrize(("text", "code"), [("float(0)", "22023"), ("float(54)", "22023")])

@@ -1,5 +1,5 @@
-"""Statements about privileges and owners, names not yet resolved; made by `ddl/grants.py`, carried
-out by `schema_change/plan/grants.py`.
+"""Statements about privileges and owners, and about the database itself, names not yet resolved;
+made by `ddl/grants.py` and `ddl/role_settings.py`, carried out by `schema_change/plan/grants.py`.
 
 `position` counts characters from 1; `tag` is what a client is told of the statement at its end.
 """
@@ -76,6 +76,18 @@ class DropOwned:
     cascade: bool = False
 
 
-PrivilegeStatement: TypeAlias = GrantPrivileges | ChangeOwner | ReassignOwned | DropOwned
+@dataclass(frozen=True, slots=True)
+class SetDatabase:
+    """ALTER DATABASE … SET search_path. `search_path`: what sessions begin with whose role has none
+    of its own, "" = the default."""
+
+    tag: ClassVar[str] = "ALTER DATABASE"
+    database: ObjectNamed
+    search_path: str
+
+
+PrivilegeStatement: TypeAlias = (
+    GrantPrivileges | ChangeOwner | ReassignOwned | DropOwned | SetDatabase
+)
 RoleStatement: TypeAlias = RoleDefinition | PrivilegeStatement
 """All that changes who may do what."""

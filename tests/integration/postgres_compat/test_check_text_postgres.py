@@ -1,0 +1,136 @@
+"""Goal: a CHECK is shown as PostgreSQL shows it, so that who compares schemas finds equal what is
+equal; over columns that have got another type, too.
+
+Method: the same conditions in both, and both forms of their text.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from tests.support.postgres.both_servers import Connection
+from tests.support.postgres.client_server import Server
+from tests.support.postgres.stories import drop_tables
+
+pytestmark = pytest.mark.integration
+
+TABLE: Final = """
+    create table t (id int primary key, s smallint, a int, b bigint, n numeric(9, 2), r real,
+        f double precision, x text, v varchar(9), w varchar, c char(3), d date, ts timestamp,
+        u uuid, o boolean, "A b" int)
+"""
+CONDITIONS: Final = (
+    *("a > 0", "(b > 0)", "n > 0", "n >= 0.5 and n < 100", "f > 0", "r > 0.5", "r <> f", "s < b"),
+    *("a > -5", "n > -1.5", "f > -2.5", "b > 5000000000", "f <> 1e3", "n = 1.50", "a > +3"),
+    *("x <> 'no'", "v <> 'it''s'", "v = w", "v = x", "x <> ''", "c <> 'x'", "v < w and w < 'z'"),
+    *("length(v) < 6 and v <> 'no'", "lower(v) = v", "upper(x) <> x", "btrim(x, 'a') <> 'b'"),
+    *("char_length(x) > 2", "octet_length(w) < 9", "coalesce(a, 0) > 0", "coalesce(x, v) > 'a'"),
+    *("a between 1 and 5", "a not between 1 and 5", "n between 0 and 99.5", "d between d and d"),
+    *("a in (1, 2)", "b in (1, 2)", "s in (1, 2)", "n in (1, 2.5)", "f in (1, 2)", "a in (7)"),
+    *("x in ('a', 'b')", "v not in ('a', 'b')", "d in ('2020-01-01', '2021-01-01')", "x in ('a')"),
+    *("a not in (-1, 3) and b > 0", "a in (1, 2) or o", "not (a in (1, 2))", "n not in (5)"),
+    *("x like 'a%'", "v not like 'a%'", "v ilike 'b_'", "x ~ '^a'", "v !~* 'a'", "x not ilike 'q'"),
+    *(
+        "d > '2020-1-2'",
+        "ts > '2020-01-01'",
+        "d < ts",
+        "u <> '00000000-0000-0000-0000-00000000000A'",
+    ),
+    *("o", "not o", "o is true", "o is not false", "(a > 0) is unknown", "o = true", "o <> 'f'"),
+    *("a is null or b is not null", "a + 1 is not null", "(a > 0) is not null", '"A b" > 0'),
+    *("a + b > 5", "(a + 1) * 2 > b - 1 - a", "a - (b - 1) > 0", "a - b - 1 > 0", "a * b / 2 > 1"),
+    *(
+        "a * (b / 2) > 1",
+        "a % 2 = 0",
+        "- a < 3",
+        "-(a + b) < 3",
+        "n * 2 > f",
+        "n + 0.5 > a",
+        "s * a > b",
+    ),
+    *(
+        "a is distinct from 3",
+        "a is not distinct from 3",
+        "x is distinct from 'a'",
+        "n is distinct from 1",
+    ),
+    *("a::bigint > 5", "x::int > 5", "cast(a as text) <> '7'", "(a + b)::text <> x", "n::int > a"),
+    *(
+        "a::text || x <> 'b'",
+        "x || 'a' <> v",
+        "v || w || x <> 'abc'",
+        "'5' < a",
+        "n > '7'",
+        "5::bigint < b",
+    ),
+    *(
+        "not (a > 0 and b > 0) or s > 1",
+        "(a > 0 or b > 0) and s > 1",
+        "a > 0 and (b > 0 and s > 1)",
+    ),
+    *("a > 0 and b > 0 and s > 1 or o", "not not o", "not (a > 0 or o) and o", "(a = 1) = o"),
+)
+AT_ONCE: Final = 60
+"""A table has at most so many CHECKs, and four more."""
+SHOWN: Final = (
+    "select conname, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) from pg_constraint"
+    " where conrelid = 't'::regclass and contype = 'c' order by 1"
+)
+
+
+def shown(connection: Connection, *texts: str) -> list[Any]:
+    for text in texts:
+        connection.execute(text.encode())
+    return connection.execute(SHOWN).fetchall()
+
+
+def test_conditions_are_shown_in_its_form(servers: tuple[Server, Server]) -> None:
+    unlike: list[str] = []
+    for begin in range(0, len(CONDITIONS), AT_ONCE):
+        asked = CONDITIONS[begin : begin + AT_ONCE]
+        added = ", ".join(
+            f"add constraint c{number:03} check ({said}) not valid"
+            for number, said in enumerate(asked)
+        )
+        found = []
+        for server in servers:
+            with server.psycopg(autocommit=True) as connection:
+                try:
+                    found.append(shown(connection, TABLE, f"alter table t {added}"))
+                finally:
+                    drop_tables(connection)
+        unlike += (
+            f"{said}\n  ours   {one[1:]}\n  theirs {other[1:]}"
+            for said, one, other in zip(asked, *found, strict=True)
+            if one != other
+        )
+    assert not unlike, "\n".join(unlike)
+
+
+CHANGES: Final = (
+    "alter table t alter a type numeric(9, 1)",
+    "alter table t alter a type bigint, alter x type varchar(9)",
+    "alter table t alter x type text, alter b type numeric",
+    "alter table t alter a type int",
+    "alter table t alter b type int",
+)
+
+
+def test_conditions_over_columns_of_another_type(servers: tuple[Server, Server]) -> None:
+    made = (
+        "create table t (id int primary key, a int, b int, x text, check (a > 0), check (b > a),"
+        " constraint listed check (b not in (7, 8)), check (x <> 'no' and length(x) < 9))"
+    )
+    found: list[list[Any]] = []
+    for server in servers:
+        with server.psycopg(autocommit=True) as connection:
+            try:
+                answers = [shown(connection, made)]
+                answers += [shown(connection, change) for change in CHANGES]
+                found.append(answers)
+            finally:
+                drop_tables(connection)
+    for text, one, other in zip((made, *CHANGES), *found, strict=True):
+        assert one == other, text
