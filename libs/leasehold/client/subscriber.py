@@ -102,6 +102,7 @@ class Subscriber(Closing):
         self._undecoded: dict[int, deque[RowRecord]] = {}  # by table; the one that is next first
         self._unreadable: MalformedRequest | None = None  # told once what stood before it is
         self._truncated: dict[int, int] = {}  # table id → LSN of the newest truncation told of
+        self._news: list[News] = []  # to be given out by the call that raises nothing
         self._closed = False
         self._heard = Event()
         self.agent.on_version(self._hear)
@@ -114,14 +115,17 @@ class Subscriber(Closing):
     def poll(self, timeout_s: float) -> list[News]:
         """What has come: version events first, then rows, in the order of their topics. Waits up
         to `timeout_s` for the first of them. Raises MalformedRequest for a record that nobody can
-        read, of whomever: the next call goes on behind it."""
+        read, of whomever: the next call goes on behind it, and has the version events that had
+        come."""
         deadline_ns = boottime_ns() + int(timeout_s * 1e9)
-        news: list[News] = [*self._take_versions()]
+        self._news += self._take_versions()
         while True:
             left_s = max(0.0, (deadline_ns - boottime_ns()) / 1e9)
-            news += self._take_rows(0.0 if news else left_s)
-            news = news or [*self._take_versions()]
-            if news or not left_s or self._closed:
+            self._news += self._take_rows(0.0 if self._news else left_s)
+            if not self._news:
+                self._news += self._take_versions()
+            if self._news or not left_s or self._closed:
+                news, self._news = self._news, []
                 return news
 
     def _take_rows(self, timeout_s: float) -> list[News]:

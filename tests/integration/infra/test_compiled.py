@@ -27,6 +27,7 @@ SESSIONS = (
     "sql_session/test_hurried_session",
     "sql_session/test_single_update",
     "pgwire/test_conversation",
+    "adapters/kafka/test_missing_topics",
 )
 OTHER_SESSIONS = (
     "client/test_change_producer",

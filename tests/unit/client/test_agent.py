@@ -661,6 +661,23 @@ def test_a_record_that_nobody_can_read_is_told_behind_those_before_it(
         assert found.key == {"id": 3}
 
 
+def test_a_version_event_that_came_beside_a_record_nobody_can_read_is_told(
+    ledger: Ledger, road: VersionStream, clock: Clock
+) -> None:
+    with (
+        an_agent(ledger, road, clock) as agent,
+        Subscriber(agent, ["flights"], row_source=Unreadable()) as subscriber,
+    ):
+        told = threading.Event()
+        agent.on_version(lambda event: told.set() if event.version == 1 else None)
+        assert told.wait(SOON_S)
+        with pytest.raises(MalformedRequest, match="record 1 is"):
+            subscriber.poll(0.0)
+        subscriber._row_source = Rows()
+        (notice,) = subscriber.poll(0.0)
+        assert isinstance(notice, VersionNotice)
+
+
 def test_d3_a_lease_that_runs_out_in_a_batch_stops_it_there(
     ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:

@@ -379,6 +379,15 @@ def test_no_compiled_module_relies_on_what_mypyc_does_otherwise() -> None:
                 )
 
 
+def test_nothing_is_read_from_the_cause_of_an_error() -> None:
+    """mypyc drops what stands behind `from`: an error that a compiled module raises has no cause,
+    whoever catches it. What it is about says its class, or a field of its own."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            read = getattr(node, "attr", "")
+            assert read != "__cause__", f"{path.relative_to(PACKAGE)}:{node.lineno}"
+
+
 def test_nothing_compiled_looks_in_what_is_unpacked() -> None:
     """`x in (a, *b)` ends mypyc with an internal error, and nothing is compiled any more."""
     for name in MODULES:

@@ -7,7 +7,7 @@ the error callback, errors of single calls). Here one clear sentence comes every
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -63,6 +63,19 @@ _CONNECTION_CODES: Final = frozenset(
         KafkaError._TIMED_OUT,
     }
 )
+MISSING: Final = frozenset(
+    {KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART}
+)
+"""What librdkafka says of a topic, or a partition, that it does not know; of one denied, too."""
+LEADERLESS: Final = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
+    }
+)
+"""What it says of a partition whose leader the broker asked does not know just now, or is not."""
 TROUBLED_S: Final = 10.0
 """How long after its last error a client counts as troubled: one whose broker is away tries again
 every second at least."""
@@ -73,6 +86,23 @@ LIVE: Final[LiveObjects[ClientWatch]] = LiveObjects()
 
 class MessageTooLarge(BusUnavailable):
     """Kafka takes no message of that size, and never will."""
+
+
+class TopicMissing(BusUnavailable):
+    """There is no such topic, or no such partition of it."""
+
+
+class LeaderMissing(BusUnavailable):
+    """A partition has no leader that the broker asked knows of; that passes by itself."""
+
+
+# ⚠ What went wrong is said by the class, not by `__cause__`: what a compiled module raises `from`
+# another error has none.
+_CLASSES: Final[Mapping[int, type[BusUnavailable]]] = {
+    KafkaError.MSG_SIZE_TOO_LARGE: MessageTooLarge,
+    **dict.fromkeys(MISSING, TopicMissing),
+    **dict.fromkeys(LEADERLESS, LeaderMissing),
+}
 
 
 class ClientWatch:
@@ -175,7 +205,8 @@ class ClientWatch:
         return self._denied_by(error) or error.str()
 
     def unavailable(self, doing: str, exception: KafkaException | TimeoutError) -> BusUnavailable:
-        """The error to raise for one that a call raised; AccessDenied where it comes from that.
+        """Return the error to raise for one that a call raised: AccessDenied where it comes from
+        that, or what else `_CLASSES` has of its kind.
 
         `doing` completes "Kafka at host:port: … failed".
         """
@@ -186,10 +217,8 @@ class ClientWatch:
         denied = self._denied_by(error)
         if denied is not None:
             return AccessDenied(denied, bootstrap=bootstrap)
-        words = error.str()
-        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            return MessageTooLarge(f"Kafka at {bootstrap}: {doing} failed: {words}")
-        return BusUnavailable(f"Kafka at {bootstrap}: {doing} failed: {words}", bootstrap=bootstrap)
+        words = f"Kafka at {bootstrap}: {doing} failed: {error.str()}"
+        return _CLASSES.get(error.code(), BusUnavailable)(words, bootstrap=bootstrap)
 
     def _denied_by(self, error: KafkaError) -> str | None:
         """What was denied, if `error` says so or is only the time-out that follows from it."""

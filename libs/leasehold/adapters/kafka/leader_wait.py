@@ -7,43 +7,31 @@ import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 
-from leasehold.adapters.kafka.client import error_of
+from leasehold.adapters.kafka.client import LEADERLESS, LeaderMissing, error_of
 from leasehold.adapters.os.clock import boottime_ns
-from leasehold.model.errors import BusUnavailable
 
 LEADER_TIMEOUT_S: Final = 15.0
 LOOK_AGAIN_S: Final = 0.1
 
 Answer = TypeVar("Answer")
 
-_PASSING: Final = frozenset(
-    {
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.FENCED_LEADER_EPOCH,
-    }
-)
-
 
 def ask_once_led(ask: Callable[[], Answer], timeout_s: float = LEADER_TIMEOUT_S) -> Answer:
     """Return `ask()`, asked again while only a leader is missing. Raises what `ask` raises, and
-    BusUnavailable after `timeout_s`."""
+    LeaderMissing after `timeout_s`."""
     give_up_ns = boottime_ns() + int(timeout_s * 1e9)
     never = threading.Event()
     while True:
         try:
             return ask()
-        except BusUnavailable as error:
-            cause = error.__cause__
-            passing = isinstance(cause, KafkaException) and lacks_leader(cause)
-            if not passing or boottime_ns() >= give_up_ns:
+        except LeaderMissing:
+            if boottime_ns() >= give_up_ns:
                 raise
             never.wait(LOOK_AGAIN_S)
 
 
 def lacks_leader(error: KafkaException) -> bool:
     """Whether only the partition's leader is missing just now."""
-    return error_of(error).code() in _PASSING
+    return error_of(error).code() in LEADERLESS

@@ -15,7 +15,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from leasehold.adapters.kafka.client import (
     ASK_SLICE_S,
     LOST,
+    MISSING,
     ClientWatch,
+    TopicMissing,
     client_options,
     error_of,
     make_client,
@@ -59,9 +61,6 @@ _HOPELESS: Final = frozenset(
     }
 )
 _PASSED_OVER: Final = frozenset({KafkaError.GROUP_AUTHORIZATION_FAILED})  # we never join one
-_NOT_THERE: Final = frozenset(
-    {KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART}
-)
 _MAY_COME: Final = frozenset(
     {
         KafkaError._ALL_BROKERS_DOWN,
@@ -315,9 +314,11 @@ class TopicReader:
         self, topic: str, partition: int, timeout_s: float | None = None
     ) -> tuple[int, int]:
         """Return `first_offset` and `end_offset`, asked together, for `timeout_s` at most (default:
-        as long as it may take to find the leader). Raises BusUnavailable."""
+        as long as it may take to find the leader). Raises BusUnavailable; TopicMissing where there
+        is no such topic or partition."""
         if timeout_s is None:
             timeout_s = self._asks_s
+        give_up_ns = boottime_ns() + int(timeout_s * 1e9)
         topic_partition = TopicPartition(topic, partition)
         doing = f"asking for the end of {topic}"
         self._look(topic)
@@ -335,12 +336,11 @@ class TopicReader:
 
         try:
             return self._ask(doing, ask, timeout_s)
-        except BusUnavailable as error:
-            cause = error.__cause__
-            if isinstance(cause, KafkaException) and error_of(cause).code() in _NOT_THERE:
-                # librdkafka says the same of a topic that is missing and of one denied to us.
-                self.partitions(topic, timeout_s)
-            raise
+        except TopicMissing:
+            # librdkafka says the same of a topic that is missing and of one denied to us, and of
+            # one that it has once heard to be missing without asking again.
+            self.partitions(topic, _left_s(give_up_ns))
+        return self._ask(doing, ask, _left_s(give_up_ns))
 
     def offsets_of(
         self, places: Collection[tuple[str, int]], spec: int, timeout_s: float
@@ -390,8 +390,8 @@ class TopicReader:
         return self._watch.unavailable(doing, KafkaException(error))
 
     def partitions(self, topic: str, timeout_s: float = ASK_TIMEOUT_S) -> int:
-        """Return how many partitions the topic has. Raises BusUnavailable, also for a topic that
-        does not exist."""
+        """Return how many partitions the topic has. Raises BusUnavailable; TopicMissing for a topic
+        that does not exist."""
         doing = f"asking for topic {topic}"
         self._look(topic)
         found = self._ask(
@@ -400,7 +400,7 @@ class TopicReader:
         if found.error is not None and found.error.code() in _HOPELESS:
             raise self._watch.unavailable(doing, KafkaException(found.error))
         if not found.partitions:
-            raise BusUnavailable(f"Kafka at {self._bootstrap} has no topic {topic}; create it")
+            raise TopicMissing(f"Kafka at {self._bootstrap} has no topic {topic}; create it")
         return len(found.partitions)
 
     def _ask(self, doing: str, ask: Callable[[float], AnswerT], timeout_s: float) -> AnswerT:
@@ -430,5 +430,9 @@ class TopicReader:
         self._consumer.close()
 
 
+def _left_s(give_up_ns: int) -> float:
+    return max(0.0, (give_up_ns - boottime_ns()) / 1e9)
+
+
 def _is_missing(told: int | KafkaError) -> bool:
-    return isinstance(told, KafkaError) and told.code() in _NOT_THERE
+    return isinstance(told, KafkaError) and told.code() in MISSING
