@@ -21,7 +21,11 @@ SMALL: Final[list[tuple[Any, Any]]] = [
     (columns.Model, columns.Bounds(writes=0, truncations=0, faults=1, nodes=3)),
     (copies.Model, copies.Bounds(writes=0, takeovers=1, faults=1, nodes=3)),
 ]
-NAMES: Final = {entries.Model: "entries", columns.Model: "columns", copies.Model: "copies"}
+NAMES: Final[dict[Any, str]] = {
+    entries.Model: "entries",
+    columns.Model: "columns",
+    copies.Model: "copies",
+}
 
 
 def model_name(row: tuple[Any, Any]) -> str:
