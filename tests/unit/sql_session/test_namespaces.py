@@ -373,7 +373,7 @@ def test_a_schema_is_renamed_with_all_that_lies_in_it(client: SqlClient) -> None
     assert client.ask("select * from more.w") == [(1, 1 << 24)]
     assert client.ask("select id from v") == [(1,)]
     assert client.ask("select pg_get_viewdef('v'::regclass)") == [
-        ("SELECT w.id FROM more.w JOIN more.c AS x ON x.t = w.id",)
+        (" select w.id from more.w join more.c as x on x.t = w.id;",)
     ]
     assert client.ask("insert into d default values returning id") == [(2,)]
     client.ask(

@@ -102,7 +102,6 @@ class _Shower:
             tree.Distinct: self._distinct,
             tree.Between: self._between,
             tree.InList: self._in_list,
-            tree.OverArray: self._over_array,
             tree.Like: self._like,
             tree.Call: self._call,
             tree.Cast: self._cast,
@@ -248,25 +247,6 @@ class _Shower:
             return _operator(sign, *_comparable(part, items[0]), _BOOLEAN)
         kind = _common([part, *items])
         return _among(part, "<> ALL" if node.negated else "= ANY", _array(items, kind))
-
-    def _over_array(self, node: tree.OverArray) -> _Part:
-        sign, part = _COMPARED.get(node.sign), self.show(node.operand)
-        if sign is None or part.kind is None:
-            raise _NoForm
-        return _among(part, f"{sign} {'ALL' if node.every else 'ANY'}", self._listed(node.array))
-
-    def _listed(self, node: tree.Node) -> _Part:
-        """Return an array of constants, with the type of its elements."""
-        if isinstance(node, tree.ArrayOf) and node.items and all(map(_is_constant, node.items)):
-            items = [self.show(item) for item in node.items]
-            if all(item.kind is None for item in items):
-                return _array(items, _TEXT)
-            return _array(items, _common(items))
-        if isinstance(node, tree.Cast) and node.target.array and not node.target.modifiers:
-            made = self._listed(node.operand)
-            kind = self._type(node.target.name)
-            return made if made.kind == kind else _as_array(made, kind)
-        raise _NoForm
 
 
 # ------------------------------------------------------------------ parts put together
