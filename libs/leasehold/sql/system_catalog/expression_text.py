@@ -48,6 +48,7 @@ _OF_TEXT: Final = {
     **dict.fromkeys(("lower", "upper", "btrim", "ltrim", "rtrim"), "text"),
 }
 """Functions of texts alone, and what they give."""
+_OVER_TEXT: Final = frozenset({"||", "~", "!~", "~*", "!~*", "~~", "!~~", "~~*", "!~~*"})
 _INTEGER_MAX: Final = 2**31 - 1
 _BIGINT_MAX: Final = 2**63 - 1
 
@@ -182,7 +183,7 @@ class _Shower:
         if node.sign in _LOW | _HIGH:
             left, right = _numbers(left, right)
             return _operator(node.sign, left, right, _wider(left, right))
-        if node.sign in ("||", "~", "!~", "~*", "!~*"):
+        if node.sign in _OVER_TEXT:
             kind = _TEXT if node.sign == "||" else _BOOLEAN
             return _operator(node.sign, _brought_to_text(left), _brought_to_text(right), kind)
         raise _NoForm
