@@ -60,7 +60,8 @@ class _NoForm(Exception):
 class _Part(NamedTuple):
     """A part of an expression, in full parentheses (`full`) and in few (`short`). `kind` None: a
     constant of which only the text is known (`text`). `rank` says what it is to a part around it:
-    atom, logic, test, among or operator; `sign`: of an operator, or the word of logic."""
+    atom, logic, test, among (a list), read (cast to or from a text) or operator; `sign`: of an
+    operator, or the word of logic."""
 
     full: str
     short: str
@@ -162,11 +163,12 @@ class _Shower:
         if not plain or not parts:
             raise _NoForm
         if node.name == "coalesce":
-            kinds = {part.kind for part in parts} - {None}
+            kinds = {part.kind for part in parts if part.kind is not None}
+            if {kind.name for kind in kinds} == _TEXTS:
+                kinds = {_TEXT}
             if len(kinds) != 1:
                 raise _NoForm
             (kind,) = kinds
-            assert kind is not None, "taken out"
             return _called("COALESCE", [_brought(part, kind) for part in parts], kind)
         result = _OF_TEXT.get(node.name)
         if result is None:
@@ -316,14 +318,16 @@ def _among(part: _Part, words: str, array: _Part) -> _Part:
 
 def _as_type(part: _Part, kind: Type) -> _Part:
     name = _name_of(kind)
-    return _Part(f"({part.full})::{name}", f"{_within(part, 'cast')}::{name}", kind)
+    through_text = kind.name in _TEXTS or (part.kind is not None and part.kind.name in _TEXTS)
+    rank = "read" if through_text and part.rank != "atom" else "atom"
+    return _Part(f"({part.full})::{name}", f"{_within(part, 'cast')}::{name}", kind, rank)
 
 
 def _within(part: _Part, around: str, sign: str = "", *, first: bool = False) -> str:
     """Return a part in few parentheses, as it stands within another one."""
     bare = part.rank == "atom"
     if around == "call":
-        bare |= part.rank != "among"
+        bare |= part.rank not in ("among", "read")
     elif around == "logic":
         inner = part.rank in ("operator", "test")
         either = part.sign in ("and", "not") and sign in ("and", "or")
@@ -360,6 +364,9 @@ def _read_number(node: tree.Node) -> str | None:
 
 
 def _number(text: str) -> _Part:
+    if text.startswith("+"):  # which is an operator, other than a minus
+        part = _number(text[1:])
+        return _Part(f"(+ {part.full})", f"+ {part.short}", part.kind, "operator")
     number = Decimal(text)
     is_whole = not set(text) & set(".eE")
     if not is_whole or abs(number) > _BIGINT_MAX:
