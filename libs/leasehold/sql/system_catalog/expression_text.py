@@ -195,10 +195,10 @@ class _Shower:
         negated = _read_number(node.operand)
         if node.sign == "-" and negated is not None:
             return _literal(_NUMERIC, f"-{negated}")
-        if node.sign != "-" or part.kind is None or not _is_number(part.kind):
+        if node.sign not in _LOW or part.kind is None or not _is_number(part.kind):
             raise _NoForm
-        short = f"- {_within(part, 'operator')}"
-        return _Part(f"(- {part.full})", short, part.kind, "operator")
+        short = f"{node.sign} {_within(part, 'operator')}"
+        return _Part(f"({node.sign} {part.full})", short, part.kind, "operator")
 
     def _like(self, node: tree.Like) -> _Part:
         if node.escape is not None:
@@ -364,9 +364,6 @@ def _read_number(node: tree.Node) -> str | None:
 
 
 def _number(text: str) -> _Part:
-    if text.startswith("+"):  # which is an operator, other than a minus
-        part = _number(text[1:])
-        return _Part(f"(+ {part.full})", f"+ {part.short}", part.kind, "operator")
     number = Decimal(text)
     is_whole = not set(text) & set(".eE")
     if not is_whole or abs(number) > _BIGINT_MAX:
