@@ -91,8 +91,7 @@ def test_conditions_are_shown_in_its_form(servers: tuple[Server, Server]) -> Non
     for begin in range(0, len(CONDITIONS), AT_ONCE):
         asked = CONDITIONS[begin : begin + AT_ONCE]
         added = ", ".join(
-            f"add constraint c{number:03} check ({said}) not valid"
-            for number, said in enumerate(asked)
+            f"add constraint c{number:03} check ({said})" for number, said in enumerate(asked)
         )
         found = []
         for server in servers:
@@ -121,7 +120,7 @@ CHANGES: Final = (
 def test_conditions_over_columns_of_another_type(servers: tuple[Server, Server]) -> None:
     made = (
         "create table t (id int primary key, a int, b int, x text, check (a > 0), check (b > a),"
-        " constraint listed check (b not in (7, 8)), check (x <> 'no' and length(x) < 9))"
+        " check (x <> 'no' and length(x) < 9))"
     )
     found: list[list[Any]] = []
     for server in servers:

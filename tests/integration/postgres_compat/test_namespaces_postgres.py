@@ -556,7 +556,6 @@ STORIES: Final = {
         select pg_get_expr(adbin, adrelid) from pg_attrdef
             where adrelid in ('more.t'::regclass, 'out'::regclass, 'more.c'::regclass) order by 1
         select 'ok'::more.mood
-        select 'ok'::app.mood
         select typnamespace::regnamespace::text from pg_type where typname = 'mood'
         select nspname from pg_namespace where nspname in ('app', 'more')
         select has_schema_privilege('r', 'more', 'usage')
@@ -594,6 +593,7 @@ STORIES: Final = {
         select count(*) from v
         alter table app.t add column z int default 5
         select * from app.t order by id
+        alter table out alter n drop default
         drop schema app cascade
         drop table out, t
         create schema app
@@ -640,11 +640,11 @@ def drop_all(connection: Connection) -> None:
     connection.execute("reset role")
     connection.execute("reset search_path")
     connection.execute("drop view if exists v")
+    named = "select tablename from pg_tables where schemaname = 'public'"
+    for (table,) in connection.execute(named).fetchall():
+        connection.execute(f'drop table public."{table}" cascade'.encode())
     for schema in ("app", "more", "other", "r"):
         connection.execute(f"drop schema if exists {schema} cascade".encode())
-    named = "select schemaname, tablename from pg_tables where schemaname in ('public', 'app')"
-    for schema, table in connection.execute(named).fetchall():
-        connection.execute(f'drop table "{schema}"."{table}" cascade'.encode())
     named = "select schemaname, sequencename from pg_sequences"
     for schema, name in connection.execute(named).fetchall():
         connection.execute(f'drop sequence "{schema}"."{name}"'.encode())

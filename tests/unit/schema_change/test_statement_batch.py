@@ -9,6 +9,8 @@ import pytest
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.job import job_from_wire
+from leasehold.catalog.namespaces import NAMESPACES_FROM
 from leasehold.catalog.sequence_ownership import list_own_sequences
 from leasehold.catalog.states import State
 from leasehold.model.errors import (
@@ -18,7 +20,7 @@ from leasehold.model.errors import (
     TableBusy,
     UnknownTable,
 )
-from leasehold.model.records.log import DescriptorWrite, JobWrite
+from leasehold.model.records.log import DescriptorWrite, JobWrite, NamespaceWrite
 from leasehold.model.records.log import TableTruncated as Truncated
 from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.schema_change.plan.answers import join_answers
@@ -320,3 +322,27 @@ def test_that_a_key_is_deferred_is_kept_once_all_read_it(catalog: Catalog, keeps
     said = [body.get("deferred", False) for body in write.body["foreign_keys"]]
     assert said == ([True, False, True, True, True] if keeps else [False] * 5)
     assert [key.deferred for key in from_wire(write.body).foreign_keys] == said
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("ALTER SCHEMA app RENAME TO new; CREATE TABLE new.u (id int)", "renames schema 'app'"),
+        ("ALTER SCHEMA app RENAME TO new; DROP TABLE p", "renames schema 'app'"),
+        ("CREATE TABLE app.u (id int); ALTER SCHEMA app RENAME TO new", "changes table"),
+        ("ALTER TABLE app.t ADD COLUMN b int; ALTER SCHEMA app RENAME TO new", "changes table"),
+    ],
+)
+def test_a_schema_whose_tables_are_renamed_stands_by_itself(
+    catalog: Catalog, sql: str, words: str
+) -> None:
+    """Its new name is in force when its job has ended, behind this request's commit."""
+    catalog.apply(NamespaceWrite(NAMESPACES_FROM + 1, {"name": "app"}), 0, 0)
+    run(catalog, "CREATE TABLE app.t (id int PRIMARY KEY)")
+    with pytest.raises(FeatureNotSupported, match=words):
+        script(catalog, sql)
+    taken, answer = script(catalog, "ALTER SCHEMA app RENAME TO new")
+    (write,) = taken.writes
+    assert isinstance(write, JobWrite)
+    assert answer == {"job": write.job_id}
+    assert job_from_wire(write.body).renames == (NAMESPACES_FROM + 1, "new")

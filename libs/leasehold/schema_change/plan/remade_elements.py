@@ -111,7 +111,7 @@ def remake(draft: TableDraft, found: list[Remade], old: Column, new: Column) -> 
 def _as_kept(check: Check, table: Descriptor) -> Check:
     """Return a CHECK with the casts that its columns' types of before ask for, which PostgreSQL
     keeps: of `a > 0` over a numeric column that is a > (0)::numeric, whatever a becomes. One whose
-    form is not known stays as it was written."""
+    form is not known, or can't be kept (a list is = ANY there), stays as it was written."""
     shown = show_expression(check.expression, table, short=False)
     if shown is None:
         return check

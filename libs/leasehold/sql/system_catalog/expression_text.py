@@ -48,6 +48,7 @@ _OF_TEXT: Final = {
     **dict.fromkeys(("lower", "upper", "btrim", "ltrim", "rtrim"), "text"),
 }
 """Functions of texts alone, and what they give."""
+_OVER_TEXT: Final = frozenset({"||", "~", "!~", "~*", "!~*", "~~", "!~~", "~~*", "!~~*"})
 _INTEGER_MAX: Final = 2**31 - 1
 _BIGINT_MAX: Final = 2**63 - 1
 
@@ -59,7 +60,8 @@ class _NoForm(Exception):
 class _Part(NamedTuple):
     """A part of an expression, in full parentheses (`full`) and in few (`short`). `kind` None: a
     constant of which only the text is known (`text`). `rank` says what it is to a part around it:
-    atom, logic, test, among or operator; `sign`: of an operator, or the word of logic."""
+    atom, logic, test, among (a list), read (cast to or from a text) or operator; `sign`: of an
+    operator, or the word of logic."""
 
     full: str
     short: str
@@ -102,7 +104,6 @@ class _Shower:
             tree.Distinct: self._distinct,
             tree.Between: self._between,
             tree.InList: self._in_list,
-            tree.OverArray: self._over_array,
             tree.Like: self._like,
             tree.Call: self._call,
             tree.Cast: self._cast,
@@ -162,11 +163,12 @@ class _Shower:
         if not plain or not parts:
             raise _NoForm
         if node.name == "coalesce":
-            kinds = {part.kind for part in parts} - {None}
+            kinds = {part.kind for part in parts if part.kind is not None}
+            if {kind.name for kind in kinds} == _TEXTS:
+                kinds = {_TEXT}
             if len(kinds) != 1:
                 raise _NoForm
             (kind,) = kinds
-            assert kind is not None, "taken out"
             return _called("COALESCE", [_brought(part, kind) for part in parts], kind)
         result = _OF_TEXT.get(node.name)
         if result is None:
@@ -183,7 +185,7 @@ class _Shower:
         if node.sign in _LOW | _HIGH:
             left, right = _numbers(left, right)
             return _operator(node.sign, left, right, _wider(left, right))
-        if node.sign in ("||", "~", "!~", "~*", "!~*"):
+        if node.sign in _OVER_TEXT:
             kind = _TEXT if node.sign == "||" else _BOOLEAN
             return _operator(node.sign, _brought_to_text(left), _brought_to_text(right), kind)
         raise _NoForm
@@ -193,10 +195,10 @@ class _Shower:
         negated = _read_number(node.operand)
         if node.sign == "-" and negated is not None:
             return _literal(_NUMERIC, f"-{negated}")
-        if node.sign != "-" or part.kind is None or not _is_number(part.kind):
+        if node.sign not in _LOW or part.kind is None or not _is_number(part.kind):
             raise _NoForm
-        short = f"- {_within(part, 'operator')}"
-        return _Part(f"(- {part.full})", short, part.kind, "operator")
+        short = f"{node.sign} {_within(part, 'operator')}"
+        return _Part(f"({node.sign} {part.full})", short, part.kind, "operator")
 
     def _like(self, node: tree.Like) -> _Part:
         if node.escape is not None:
@@ -248,25 +250,6 @@ class _Shower:
             return _operator(sign, *_comparable(part, items[0]), _BOOLEAN)
         kind = _common([part, *items])
         return _among(part, "<> ALL" if node.negated else "= ANY", _array(items, kind))
-
-    def _over_array(self, node: tree.OverArray) -> _Part:
-        sign, part = _COMPARED.get(node.sign), self.show(node.operand)
-        if sign is None or part.kind is None:
-            raise _NoForm
-        return _among(part, f"{sign} {'ALL' if node.every else 'ANY'}", self._listed(node.array))
-
-    def _listed(self, node: tree.Node) -> _Part:
-        """Return an array of constants, with the type of its elements."""
-        if isinstance(node, tree.ArrayOf) and node.items and all(map(_is_constant, node.items)):
-            items = [self.show(item) for item in node.items]
-            if all(item.kind is None for item in items):
-                return _array(items, _TEXT)
-            return _array(items, _common(items))
-        if isinstance(node, tree.Cast) and node.target.array and not node.target.modifiers:
-            made = self._listed(node.operand)
-            kind = self._type(node.target.name)
-            return made if made.kind == kind else _as_array(made, kind)
-        raise _NoForm
 
 
 # ------------------------------------------------------------------ parts put together
@@ -335,14 +318,16 @@ def _among(part: _Part, words: str, array: _Part) -> _Part:
 
 def _as_type(part: _Part, kind: Type) -> _Part:
     name = _name_of(kind)
-    return _Part(f"({part.full})::{name}", f"{_within(part, 'cast')}::{name}", kind)
+    through_text = kind.name in _TEXTS or (part.kind is not None and part.kind.name in _TEXTS)
+    rank = "read" if through_text and part.rank != "atom" else "atom"
+    return _Part(f"({part.full})::{name}", f"{_within(part, 'cast')}::{name}", kind, rank)
 
 
 def _within(part: _Part, around: str, sign: str = "", *, first: bool = False) -> str:
     """Return a part in few parentheses, as it stands within another one."""
     bare = part.rank == "atom"
     if around == "call":
-        bare |= part.rank != "among"
+        bare |= part.rank not in ("among", "read")
     elif around == "logic":
         inner = part.rank in ("operator", "test")
         either = part.sign in ("and", "not") and sign in ("and", "or")

@@ -34,10 +34,6 @@ FORMS: Final = {
         "v::text = ANY (ARRAY['a'::character varying, 'b'::character varying]::text[])",
     ),
     "a in (1, 2) and o": ("((a = ANY (ARRAY[1, 2])) AND o)", "(a = ANY (ARRAY[1, 2])) AND o"),
-    "n <> all (array[7, 8])": (
-        "(n <> ALL ((ARRAY[7, 8])::numeric[]))",
-        "n <> ALL (ARRAY[7, 8]::numeric[])",
-    ),
     "x not like 'a%'": ("(x !~~ 'a%'::text)", "x !~~ 'a%'::text"),
     "d > '2020-1-2'": ("(d > '2020-01-02'::date)", "d > '2020-01-02'::date"),
     "not (a is null or o is not true)": (
@@ -73,15 +69,17 @@ def test_conditions_have_its_form(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*FORMS, "a in (3)", "s + b > n", "'5' < a"])
 def test_a_form_has_itself_for_its_form(text: str) -> None:
-    """So that it may be kept in the place of what was written."""
+    """So that it may be kept in the place of what was written; a list may not, of which
+    no kept expression has this form."""
     full = show_expression(with_exact_numbers(text), TABLE, short=False)
     assert full is not None
-    if "~~" not in full:
+    if "ARRAY" not in full:
         assert show_expression(with_exact_numbers(full), TABLE, short=False) == full
 
 
 @pytest.mark.parametrize(
-    "text", ["j ? 'a'", "at > '2020-01-01'", "x like 'a' escape 'b'", "id = any(j)", "nothing > 1"]
+    "text",
+    ["j ? 'a'", "at > '2020-01-01'", "x like 'a' escape 'b'", "id = any(array[1])", "nothing > 1"],
 )
 def test_what_is_not_known_has_none(text: str) -> None:
     """A constant of a type that each session shows otherwise is such a part, too."""
