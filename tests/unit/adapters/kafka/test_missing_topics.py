@@ -65,10 +65,12 @@ def stream(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Iterator[KafkaRow
     made.close()
 
 
-def until(stream: KafkaRowStream, table_id: int) -> list[RowRecord]:
-    """Return the first rows of this table that come, whatever else does."""
+def until(broker: Broker, stream: KafkaRowStream, table_id: int) -> list[RowRecord]:
+    """Return the first rows of this table that come while another one's do: a client that hears
+    nothing for some seconds lists topics anyway."""
     give_up_ns = boottime_ns() + SOON_NS
     while boottime_ns() < give_up_ns:
+        broker.write(ONE, 7)
         found = [row for row in stream.rows(0.1, 100) if row.table_id == table_id]
         if found:
             return found
@@ -79,14 +81,13 @@ def test_a_table_whose_topic_comes_later_is_followed(
     broker: Broker, stream: KafkaRowStream
 ) -> None:
     """The changefeed makes it with the first row, and other tables' rows are being read."""
-    broker.write(ONE, 7)
     stream.follow(ONE)
     stream.follow(TWO)
-    assert [row.key for row in until(stream, ONE)] == [(7,)]
+    assert {row.key for row in until(broker, stream, ONE)} == {(7,)}
     for _ in range(LOOKS):
-        assert stream.rows(0.01, 100) == []
+        assert {row.table_id for row in stream.rows(0.01, 100)} <= {ONE}
     broker.write(TWO, 8)
-    assert [row.key for row in until(stream, TWO)] == [(8,)]
+    assert [row.key for row in until(broker, stream, TWO)] == [(8,)]
 
 
 def test_a_topic_that_was_missing_is_found_by_the_next_question(broker: Broker) -> None:
