@@ -11,6 +11,7 @@ import mmap
 import os
 import random
 import struct
+import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -67,7 +68,6 @@ _SECTOR_BYTES: Final = 512
 _SALTS: Final = slice(16, 24)
 """Of the WAL's header."""
 _SHM_SALTS: Final = slice(32, 40)
-_SHM_FRAMES: Final = struct.Struct("=I")
 _SHM_FRAMES_AT: Final = 16
 _SHM_COPYING_AT: Final = 128
 """Up to that frame a checkpoint copies, which has synced it before (`nBackfillAttempted`)."""
@@ -95,8 +95,7 @@ def tear_wal(store: Path, rng: random.Random) -> int:
         header = file.read(WAL_HEADER_BYTES)
         if len(index) < _SHM_BYTES or header[_SALTS] != index[_SHM_SALTS]:
             return 0
-        (frames,) = _SHM_FRAMES.unpack_from(index, _SHM_FRAMES_AT)
-        (copied,) = _SHM_FRAMES.unpack_from(index, _SHM_COPYING_AT)
+        frames, copied = (_number_at(index, at) for at in (_SHM_FRAMES_AT, _SHM_COPYING_AT))
         if frames <= copied:
             return 0
         first = rng.randint(max(copied + 1, frames - LOST_MAX + 1), frames)
@@ -107,3 +106,7 @@ def tear_wal(store: Path, rng: random.Random) -> int:
                 file.seek(WAL_HEADER_BYTES + (number - 1) * frame_bytes + sector)
                 file.write(rng.randbytes(_SECTOR_BYTES))
     return frames - first + 1
+
+
+def _number_at(index: bytes, at: int) -> int:
+    return int.from_bytes(index[at : at + 4], sys.byteorder)
