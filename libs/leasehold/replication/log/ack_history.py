@@ -33,8 +33,8 @@ class AckHistory:
     """Gathers acknowledgements in the order of the topic, with none left out."""
 
     def __init__(self, ask_late_ms: int) -> None:
-        """Begin with nothing. `ask_late_ms`: the longest that an ask may have been on its way to the
-        topic."""
+        """Begin with nothing. `ask_late_ms`: the longest that an ask may have been on its way to
+        the topic."""
         self._late_ns = ask_late_ms * NS_PER_MS
         self._last: dict[str, Ack] = {}
         self._asks: dict[tuple[str, bytes], _Asks] = {}
