@@ -1,15 +1,18 @@
 """Writes docker-compose.yml, docker-compose.secure.yml and docker-compose.three.yml from
-infra/deployment.py: `python -m infra.compose`.
+infra/deployment.py, or says which of them are stale.
 
-The committed files are never edited by hand; a test fails if they are not what this module writes,
-and checks them against the Compose specification's schema. The images of others are held to the
-digests of infra/images.lock, in the Dockerfiles, too.
+`python -m infra.compose` writes them; `--check` changes nothing and ends with 1 when a file is not
+what this module writes. The committed files are never edited by hand; a test runs
+the check, and holds them to the Compose specification's schema. The images of others are held to
+the digests of infra/images.lock, in the Dockerfiles, too.
 """
 
 from __future__ import annotations
 
+import argparse
 import io
 import sys
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
@@ -342,16 +345,34 @@ def _asked(test: tuple[str, ...], start: str) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    written = {FILE: render(), SECURE_FILE: render_secure(), THREE_FILE: render_secure(THREE)}
-    for file, text in written.items():
-        file.write_text(text, encoding="utf-8")
-        print(f"compose: wrote {file.name}")
-    for file, text in pinned_dockerfiles(locked_images()).items():
-        file.write_text(text, encoding="utf-8")
-        print(f"compose: pinned the images of {file.name}")
-    return 0
+def files() -> dict[Path, str]:
+    """Return each file as it has to be."""
+    return {
+        FILE: render(),
+        SECURE_FILE: render_secure(),
+        THREE_FILE: render_secure(THREE),
+        **pinned_dockerfiles(locked_images()),
+    }
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write or check; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m infra.compose", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; 1 if stale")
+    check = parser.parse_args(arguments).check
+    stale = {file: text for file, text in files().items() if not _is(file, text)}
+    for file, text in stale.items():
+        print(f"compose: {file.name}: {'stale' if check else 'written anew'}")
+        if not check:
+            file.write_text(text, encoding="utf-8")
+    if stale and check:
+        print("run `python -m infra.compose`", file=sys.stderr)
+    return 1 if stale and check else 0
+
+
+def _is(file: Path, text: str) -> bool:
+    return file.is_file() and file.read_text(encoding="utf-8") == text
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -39,6 +39,7 @@ from leasehold.replication.log import admission
 from leasehold.replication.log.admission import Verdict
 from leasehold.replication.log.clock import LogClock
 from leasehold.replication.log.foreign import ForeignRecords
+from leasehold.replication.log.truncation import LogTruncation
 from leasehold.replication.master import batch
 from leasehold.replication.master.attempts import Attempts
 from leasehold.replication.master.batch import Batch
@@ -53,7 +54,7 @@ from leasehold.transaction import decide, sequence_operations
 from tests.simulation.client import Client
 
 NUMBERS: Final = (
-    *(f"L{number}" for number in range(1, 11)),
+    *(f"L{number}" for number in range(1, 12)),
     *(f"C{number}" for number in range(1, 8)),
     *(f"T{number}" for number in range(9)),
     *(f"D{number}" for number in range(1, 12)),
@@ -227,6 +228,7 @@ PLACES: Final = (
     Place("L9", "a clock's step is not followed", LogClock, "_follow", _is_held_up),
     Place("L10", "it is said what is decided alone", Attempts, "say", _always),
     Place("L10", "a message is refused that ended terms", Attempts, "is_refused", _is_true),
+    Place("L11", "the log is deleted behind who reads it", LogTruncation, "floor", _is_something),
     Place("C1", "an answer waits for a node", CoherencyWatch, "may_answer", _waits),
     Place("C2", "a node does not read, its lease ran out", CoherencyLease, "holds", _ran_out),
     Place("C3", "a grant of no ask of this life", CoherencyLease, "_has_asked_for", _is_false),

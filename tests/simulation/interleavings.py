@@ -95,7 +95,9 @@ def a_repeat_while_a_coherent_node_is_behind() -> None:
 
 # ------------------------------------------------------------------ copies of a store
 
-TRUNCATION = TruncationSettings(kept_records=5, away_ms=1_000, copy_away_ms=1_500, every_ms=50)
+TRUNCATION = TruncationSettings(
+    kept_records=5, away_ms=1_000, copy_away_ms=1_500, every_ms=50, silence_ms=700, ask_late_ms=50
+)
 """The log is deleted as soon as it may be, and a copy that has been taken is put in place within
 the time that is left for it."""
 
@@ -104,13 +106,9 @@ def a_copy_is_taken_while_the_log_is_deleted() -> None:
     """r2 begins from a copy of r1's store, which takes longer than a node that is away is waited
     for; behind it a copy for somebody else begins, and lasts."""
     stage = Stage(master=replace(SHAPE.master, truncation=TRUNCATION))
-    log, names = stage.cluster.topics.log.name, ("m1", "r1", "r2")
+    log = stage.cluster.topics.log.name
     acks_for_the_changefeed(stage)
-    for name in names:
-        node = stage.node(name)
-        node.crash()
-        node.settings = replace(node.settings, serves=f"{name}:1")
-        node.start()
+    serve_copies(stage, "m1", "r1", "r2")
     stage.until(lambda: len(stage.coherent()) == 2, "r1 and r2")
     stage.node("r2").crash()
     offset = stage.stores.get("r1").position().offset
@@ -129,6 +127,41 @@ def a_copy_is_taken_while_the_log_is_deleted() -> None:
         stage.node("r2").start()
         stage.until(lambda: "r2" in stage.coherent(), "r2")
     stage.until(lambda: stage.cluster.bus.first(log) > end, "the log to be deleted again")
+
+
+def terms_are_shorter_than_a_reader_may_be_away() -> None:
+    """L11: all candidates begin anew, again and again, before one of them has heard for that long
+    who reads the log. It is deleted all the same, and nothing of it that r2 needs, which is away in
+    each term for less."""
+    away_ms = 5_000
+    settings = replace(TRUNCATION, away_ms=away_ms)
+    stage = Stage(master=replace(SHAPE.master, truncation=settings, delete_every_ms=100))
+    log, candidates = stage.cluster.topics.log.name, ("m1", "m2")
+    acks_for_the_changefeed(stage)
+    serve_copies(stage, *candidates, "r1", "r2")
+    for _ in range(8):
+        stage.until(lambda: len(stage.coherent()) == 2, "r1 and r2")
+        begun_ns = stage.scheduler.now_ns
+        for name in (*candidates, "r2"):
+            stage.node(name).crash()
+        for name in candidates:
+            stage.node(name).start()
+        for value in range(20):
+            stage.settle(stage.update(1, value))
+        stage.passing(300)  # what may be deleted is
+        stage.node("r2").start()
+        assert stage.scheduler.now_ns - begun_ns < away_ms * MS, "the term is too long to tell"
+    first = stage.cluster.bus.first(log)
+    demand(first > 0, "L11", "nothing of the log was deleted")
+
+
+def serve_copies(stage: Stage, *names: str) -> None:
+    """Start these nodes anew, each saying that copies are had from it."""
+    for name in names:
+        node = stage.node(name)
+        node.crash()
+        node.settings = replace(node.settings, serves=f"{name}:1")
+        node.start()
 
 
 def acks_for_the_changefeed(stage: Stage) -> None:

@@ -37,6 +37,7 @@ from tests.simulation.chaos import Chaos, ChaosHops, ChaosPipelineHops, Weather
 from tests.simulation.disks import RESERVE_BYTES, Disks, DiskStores
 from tests.simulation.ending import demand_end
 from tests.simulation.harm import Harm, demand
+from tests.simulation.log_readers import LogReaders
 from tests.simulation.machines import MachineFaults
 from tests.simulation.many_tables import ManyTables
 from tests.simulation.menu import Menu
@@ -116,9 +117,15 @@ EARLIER: Final = frozenset({1, 2, 3, 5, 6, 24, 44, 77, 78, 171})
 """Seeds that are named somewhere, from before runs drew their workloads and what befalls machines:
 what they do stays what it is."""
 TRUNCATION: Final = TruncationSettings(
-    kept_records=60, away_ms=1_500, copy_away_ms=1_000, every_ms=400
+    kept_records=60,
+    away_ms=1_500,
+    copy_away_ms=1_000,
+    every_ms=400,
+    silence_ms=1_000,
+    ask_late_ms=7_000,
 )
-"""A node that is down for longer than that begins from a copy."""
+"""A node that is down for longer than that begins from a copy. An ask may be late by the longest
+time for which a node is cut off, and by that for which the broker is away."""
 LOG_RECORDS: Final = 10_000
 """No run appends so many."""
 RECOVERY_MS_MAX: Final = 40_000
@@ -264,6 +271,14 @@ class Simulation:
             changefeed_linger_ns=lambda: network.randrange(1 * MS, 30 * MS),
         )
         self.cluster.bus.on_append = self._appended
+        self._log_readers: LogReaders | None = None
+        if self._deletes_log:
+            self._log_readers = LogReaders(
+                self.cluster.bus,
+                self.cluster.topics,
+                self.plan.shape.master.truncation,
+                self.codec,
+            )
         self.cluster.pubsub.on_answers = self._given
         self._clocks()
         self.workloads: list[Workload] = []
@@ -276,6 +291,10 @@ class Simulation:
         self._told: dict[str, int] = {}
         self._seen_of: dict[str, tuple[int, int]] = {}  # records of the log that were looked at
         self._goal = 0
+
+    @property
+    def _deletes_log(self) -> bool:
+        return self.plan.shape.master.truncation.kept_records < LOG_RECORDS
 
     def _made_stores(self) -> MemoryStores:
         return DiskStores(self.disks, self.plan.parts)
@@ -303,6 +322,8 @@ class Simulation:
 
     def _appended(self, topic: str, partition: int, message: Message) -> None:
         topics = self.cluster.topics
+        if self._log_readers is not None:
+            self._log_readers.appended(topic, message, self.scheduler.now_ns)
         if topic == topics.log.name:
             words = self.reference.log_appended(message)
             if words:
@@ -551,7 +572,7 @@ class Simulation:
         demand_end(self)
 
     def setup(self) -> None:
-        if self.plan.shape.master.truncation.kept_records < LOG_RECORDS:
+        if self._deletes_log:
             self._let_the_log_be_deleted()
         self.cluster.start()
         for number, (kind, pause_ms) in enumerate(self.plan.workloads):

@@ -49,6 +49,7 @@ from tests.simulation.interleavings import (
     an_own_record_behind_a_claim,
     another_record_for_one_place,
     rows_are_mended_behind_sparks_back,
+    terms_are_shorter_than_a_reader_may_be_away,
     two_writers_saw_the_same_row,
 )
 from tests.simulation.partial import (
@@ -97,6 +98,18 @@ OFF: list[tuple[str, str, Scenario, ReplicationRules]] = [
         "copy",
         a_copy_is_taken_while_the_log_is_deleted,
         replace(RULES, each_copy_has_its_name=False),
+    ),
+    (
+        "acks_before_a_start_are_read",
+        "L11",
+        terms_are_shorter_than_a_reader_may_be_away,
+        replace(RULES, acks_before_a_start_are_read=False),
+    ),
+    (
+        "readers_before_a_start_count",
+        "L11",
+        terms_are_shorter_than_a_reader_may_be_away,
+        replace(RULES, readers_before_a_start_count=False),
     ),
     (
         "repeats_wait_too",

@@ -288,6 +288,8 @@ UPGRADE: Final = record(
     blockers=list_of(TEXT),
     enables=list_of(record(number=INTEGER, feature=TEXT, written=TEXT)),
     waits=list_of(TEXT),
+    unknown=list_of(TEXT),
+    unknown_count=INTEGER,
 )
 _PLAN_STEP: Final = record(
     step=INTEGER,

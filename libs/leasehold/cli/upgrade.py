@@ -23,6 +23,7 @@ RESULT_TIMEOUT_S: Final = 30.0
 FORGOTTEN_S: Final = 15.0
 """A master counts a process that has ended without a word for 10 s."""
 ASK_AGAIN_S: Final = 1.0
+UNKNOWN_SHOWN_MAX: Final = 10
 MEANING: Final = (
     "From then on the log, stores, snapshots and backups may have what an earlier release can\n"
     "not read: a process of one stops at it, and none can be started any more. The way back is a\n"
@@ -94,7 +95,21 @@ def show_report(report: dict[str, Any], output: Output) -> None:
         output.line(f"finalizing enables {number}, {feature}: {written}")
     for title in report["waits"]:
         output.line(f"! not written while a process does not read it: {title}", "yellow")
+    if report["unknown"]:
+        output.line(unknown_words(report), "yellow")
     output.line(next_words(report), "yellow" if report["blockers"] or report["enables"] else "")
+
+
+def unknown_words(report: dict[str, Any]) -> str:
+    """Return who is there and does not say what it reads, and what to do about it."""
+    names, count = report["unknown"], report["unknown_count"]
+    more = f" and {count - UNKNOWN_SHOWN_MAX} more" if count > UNKNOWN_SHOWN_MAX else ""
+    return (
+        f"! {', '.join(names[:UNKNOWN_SHOWN_MAX])}{more}: agents that don't say what they read."
+        " Each is of an earlier release, was started a moment ago, lacks Write on the topic of"
+        " acknowledgements, or is a program in another language: look after it yourself before you"
+        " finalize"
+    )
 
 
 def next_words(report: dict[str, Any]) -> str:

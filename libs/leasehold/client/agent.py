@@ -22,7 +22,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple, Protocol
 
+from leasehold import __version__
 from leasehold.adapters.os.clock import boottime_ns, random_bytes, unix_us
+from leasehold.adapters.os.process_name import process_name, process_place
 from leasehold.catalog.descriptor import Descriptor, names_in_wire, read_descriptor
 from leasehold.lease.agent.events import (
     NOBODY,
@@ -55,8 +57,9 @@ from leasehold.model.errors import (
     NotCoherent,
     UnknownTable,
 )
+from leasehold.model.features import NEWEST
 from leasehold.model.ports import Now
-from leasehold.model.records.acks import HoldingReport, LeaseAck
+from leasehold.model.records.acks import AgentWord, LeaseAck, ProcessReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.settings.client import ClientSettings
 
@@ -67,6 +70,10 @@ decode what they read under them."""
 EVENT_POLL_S: Final = 0.2
 LOG: Final = logging.getLogger("leasehold.agent")
 STOP_TIMEOUT_S: Final = 5.0
+REPORT_FIRST_NS: Final = 2_000_000_000
+"""Who is there for a moment only says nothing of itself."""
+REPORT_EVERY_NS: Final = 15_000_000_000
+"""There may be a thousand agents, and masters read what all of them say."""
 
 
 class Ledger(Protocol):
@@ -85,9 +92,9 @@ class VersionStream(Protocol):
         """What has been published since the last call; first of all every table's newest."""
         ...
 
-    def acknowledge(self, agent: str, record: LeaseAck | HoldingReport) -> None:
-        """A LeaseAck only wakes the waiter (D4), a HoldingReport is for people: a lost one costs
-        time and nothing else."""
+    def acknowledge(self, agent: str, record: AgentWord) -> None:
+        """A LeaseAck only wakes the waiter (D4), reports are for people: a lost one costs time and
+        nothing else."""
         ...
 
     def rewind(self) -> None:
@@ -154,6 +161,8 @@ class Agent(Closing):
     ) -> None:
         self.settings = settings or ClientSettings.read()
         self.name = self.settings.cluster.node
+        self.role = "agent"
+        """What its process does, for people."""
         self._ledger = ledger or _redis_ledger(self.settings)
         self._source = source or _kafka_source(self.settings)
         self._clock_ns = clock_ns
@@ -179,6 +188,8 @@ class Agent(Closing):
         self._waiters: dict[int, _Waiter] = {}
         self._stopping = False
         self._compared_ns = clock_ns()
+        self._reports = False
+        self._report_due_ns = clock_ns() + REPORT_FIRST_NS
         self.last_trouble = ""
         self._threads = [
             threading.Thread(target=self._hold, name="leasehold-leases", daemon=True),
@@ -387,6 +398,8 @@ class Agent(Closing):
         while True:
             event = self._next_event()
             if event is None:
+                if self._reports:
+                    self._report(ended=True)
                 return
             for each in self._take_wants(event.table) if isinstance(event, Want) else [event]:
                 self._perform(self._holder.step(each, self._clock_ns()))
@@ -395,6 +408,9 @@ class Agent(Closing):
                 self._compare()
             for report in self._old.reports(Now(self._clock_ns(), unix_us())):
                 self._source.acknowledge(self.name, report)
+            if self._clock_ns() >= self._report_due_ns:
+                self._report_due_ns = self._clock_ns() + REPORT_EVERY_NS
+                self._report(ended=False)
             with self._work:
                 self._work.notify_all()  # close() looks at what is held
 
@@ -403,13 +419,22 @@ class Agent(Closing):
             while not self._inbox:
                 if self._stopping:
                     return None
-                dues = (self._holder.due_ns(), self._old.due_ns())
-                due_ns = min((due for due in dues if due is not None), default=None)
-                wait_s = None if due_ns is None else (due_ns - self._clock_ns()) / 1e9
-                if wait_s is not None and wait_s <= 0:
+                dues = (self._holder.due_ns(), self._old.due_ns(), self._report_due_ns)
+                due_ns = min(due for due in dues if due is not None)
+                wait_s = (due_ns - self._clock_ns()) / 1e9
+                if wait_s <= 0:
                     return TimePassed()
                 self._work.wait(wait_s)
             return self._inbox.popleft()
+
+    def _report(self, *, ended: bool) -> None:
+        """Say of which release this process is and what it reads (`leasehold upgrade status`)."""
+        self._reports = True
+        process = process_name(self.role, f"{self.name} at {process_place()}")
+        self._source.acknowledge(
+            self.name,
+            ProcessReport(process, self.role, __version__, int(NEWEST), unix_us(), ended),
+        )
 
     def _perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:

@@ -94,6 +94,8 @@ class Subscriber(Closing):
     ) -> None:
         self._owns_agent = not isinstance(source, Agent)
         self.agent = source if isinstance(source, Agent) else Agent(source)
+        if self._owns_agent:
+            self.agent.role = "subscriber"
         self._row_source = row_source or _kafka_rows(self.agent.settings)
         self._tables = dict.fromkeys(tables)
         self._followed: dict[int, str] = {}

@@ -110,6 +110,8 @@ class MemoryBus:
         self._away_until_ns = 0
         self._waiting: deque[Callable[[], object]] = deque()  # while the broker is away
         self.on_append: Callable[[str, int, Message], None] = lambda *_: None
+        self.on_delete: Callable[[str, int, int], None] = lambda *_: None
+        """Is told before records are deleted: of which topic, below which offset, and the time."""
 
     # ------------------------------------------------------------ the broker is away
 
@@ -202,6 +204,7 @@ class MemoryBus:
 
     def delete_below(self, topic: str, partition: int, offset: int) -> None:
         where = (topic, partition)
+        self.on_delete(topic, offset, self._scheduler.now_ns)
         cut = min(max(0, offset - self._first[where]), len(self._messages[where]))
         del self._messages[where][:cut]
         self._first[where] += cut

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from leasehold.adapters.codec.published import messages_of
@@ -19,7 +20,8 @@ from leasehold.in_process.network import Hops
 from leasehold.in_process.process import MemoryProcess
 from leasehold.in_process.pubsub import MemoryPubSub
 from leasehold.model.audit import AuditEvent
-from leasehold.model.errors import LeaseholdError, LedgerUnavailable
+from leasehold.model.errors import LeaseholdError, LedgerUnavailable, MalformedRequest
+from leasehold.model.records.acks import Ack
 from leasehold.model.records.requests import ResultBatch
 from leasehold.model.topics import MESSAGE_BYTES_MAX, PUBLISHED_BYTES_MAX
 from leasehold.model.traces import TRACEPARENT
@@ -33,6 +35,7 @@ from leasehold.replication.effects import (
     Event,
     LedgerReplied,
     MasterLooked,
+    ReadersFound,
     RequestsReceived,
     Send,
     Sent,
@@ -41,6 +44,7 @@ from leasehold.replication.effects import (
     Warn,
 )
 from leasehold.replication.fast_path.log import NOBODY, Term
+from leasehold.replication.log.ack_history import AckHistory
 from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node_settings import NodeSettings
 
@@ -49,6 +53,8 @@ LOG: Final = logging.getLogger("leasehold.node")
 TERM_HEADER: Final = "term"
 AUDITED_MAX: Final = 1_000
 APPEND_TIMEOUT_NS: Final = 1_000_000_000
+HISTORY_NS: Final = 50_000_000
+"""What it takes to read who read the log before."""
 LOOK_NS: Final = 1_000_000
 """What it takes to ask which log it is: not drawn, since nothing depends on it."""
 
@@ -162,6 +168,22 @@ class MemoryDriver:
             traceparent = message.headers.get(TRACEPARENT, "")
             data = message.value or b""
             runner.take(topic, message.offset, content_type, data, now, traceparent)
+
+    def read_acks(self, end: int, *, with_history: bool) -> None:
+        """Deliver acknowledgements from that offset on; `with_history`: and ReadersFound, of what
+        stands before it."""
+        topic = self._topics.acks
+        self.read(topic, end)
+        if not with_history:
+            return
+        history = AckHistory(self._settings.master.truncation.ask_late_ms)
+        for message in self._bus.read(topic):
+            with suppress(MalformedRequest):
+                record = CODEC.decode(message.value or b"")
+                if isinstance(record, Ack) and message.offset < end:
+                    history.take(record)
+        found = ReadersFound(history.readers(), history.span_ns())
+        self._ask_broker(HISTORY_NS, lambda: self._step(found))
 
     def stop(self, topic: str) -> None:
         subscription = self._process.subscriptions.pop(topic, None)

@@ -112,7 +112,9 @@ class MemoryNode(MemoryProcess):
         self.runner.perform(node.step(identified, self.now()), self.now())
         self.runner.start()
         if self.settings.candidate:
-            self.driver.read(acks, self._bus.end(acks))
+            kept = self._bus.end(log) - self._bus.first(log)
+            enough = kept > self.settings.master.truncation.kept_records
+            self.driver.read_acks(self._bus.end(acks), with_history=enough)
         self.driver.tick_soon()
 
     def crash(self) -> None:

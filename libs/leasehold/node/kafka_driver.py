@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.kafka.access import AccessDenied
+from leasehold.adapters.kafka.ack_history import AckHistoryReader
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.log_identity import LOG_MISSING, QUEUE_MISSING, TopicLook
 from leasehold.adapters.kafka.reader import (
@@ -92,6 +93,13 @@ class KafkaDriver:
         # ⚠ Not by the consumer that reads: a broker answers one connection's requests in their
         # order, so that a question would wait for the end of its fetch, a tenth of a second.
         self._ends = TopicReader(kafka, f"{client_id}-ends", give_up=lambda: self.reader.gives_up)
+        self._ack_history = AckHistoryReader(
+            kafka,
+            topics.acks,
+            f"{client_id}-readers",
+            settings.master.truncation.ask_late_ms,
+            take_later,
+        )
         self._looks = {
             topic: TopicLook(self.admin, topic, partial(self._identified, topic), missing)
             for topic, missing in (
@@ -129,6 +137,13 @@ class KafkaDriver:
 
     def read(self, topic: str, offset: int) -> None:
         self.reader.start(topic, 0, offset)
+
+    def read_acks(self, end: int, *, with_history: bool) -> None:
+        """Deliver acknowledgements from that offset on, where the topic ends; `with_history`: and
+        ReadersFound, of what stands before it."""
+        self.reader.start(self._topics.acks, 0, end)
+        if with_history:
+            self._ack_history.begin(end)
 
     def stop(self, topic: str) -> None:
         self.reader.stop(topic, 0)
@@ -269,6 +284,7 @@ class KafkaDriver:
         self._end(error)
 
     def close(self) -> None:
+        self._ack_history.close()
         self._writer.close(2.0)
         self.log_writer.close(0.5)
         self._ledger_thread.close()

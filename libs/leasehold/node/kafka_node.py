@@ -120,6 +120,7 @@ class KafkaNode:
         told of requests that are to be followed."""
         settings = _with_fast_paths(settings, kafka, redis)
         self._candidate = settings.candidate
+        self._kept_records = settings.master.truncation.kept_records
         self._topics = NodeTopics(topics)
         self._inbox: SimpleQueue[Event | Callable[[], list[Effect]]] = SimpleQueue()
         self.audit: AuditLog = audit or NotAudited()
@@ -259,7 +260,7 @@ class KafkaNode:
             return 0
         first, end, acks_end = answer
         if self._candidate:
-            driver.read(acks, acks_end)
+            driver.read_acks(acks_end, with_history=end - first > self._kept_records)
         self._runner.start(first)
         return end
 

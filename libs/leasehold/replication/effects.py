@@ -150,6 +150,14 @@ class LedgerReplied(NamedTuple):
     reply: Any
 
 
+class ReadersFound(NamedTuple):
+    """What the topic of acknowledgements says of the time before a candidate began to read it: the
+    last of each name, and for how long at least it reaches back (L11). Given once, or never."""
+
+    readers: tuple[Ack, ...]
+    span_ns: int
+
+
 class Tick(NamedTuple):
     """Everything that was waiting has been handed over; also given when a wake time has come."""
 
@@ -177,6 +185,7 @@ Event: TypeAlias = (
     | AppendFailed
     | Sent
     | LedgerReplied
+    | ReadersFound
     | Tick
     | TickPerformed
 )

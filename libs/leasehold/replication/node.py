@@ -50,6 +50,7 @@ from leasehold.replication.effects import (
     QueueIdentified,
     QueueLost,
     QueueRead,
+    ReadersFound,
     ReadLog,
     RequestsReceived,
     Sent,
@@ -67,6 +68,7 @@ from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.apply import apply_record
 from leasehold.replication.log.foreign import ForeignRecords
 from leasehold.replication.log.identity import LogIdentity
+from leasehold.replication.log.truncation import LogTruncation
 from leasehold.replication.master.attempts import Spared
 from leasehold.replication.master.master import Master
 from leasehold.replication.master.schema_changes import SchemaChanges
@@ -158,6 +160,7 @@ class Node:
         self._catalog_changed = True
         self._unanswered = UnansweredRecords()  # of a candidate
         defer_ms = settings.master.coherency.defer_ms
+        self._truncation = LogTruncation(settings.master.truncation)
         self._granted = GrantedLeases(now.mono_ns, self.position.longest_grant_ms, defer_ms)
         self._read: deque[LogRead] = deque()  # and waits for the master's store
         self.foreign = ForeignRecords()
@@ -252,6 +255,9 @@ class Node:
             case DiskSeen():
                 self.disk.take(event)
                 return []
+            case ReadersFound(readers, span_ns):
+                self._truncation.take_history(readers, span_ns, now.mono_ns)
+                return []
             case LogEnd(offset):
                 return self._bid(self._election.take_end(offset, self.position, now.mono_ns))
             case LogIdentified(topic, topic_id):
@@ -285,8 +291,10 @@ class Node:
         return []
 
     def _take_ack(self, ack: Ack, now: Now) -> None:
-        """Take the acknowledgement of a node that a next master will have to wait for (C6); or the
-        last one of a master that leaves, whose records end there."""
+        """Take the acknowledgement of a node that a next master will have to wait for (C6), and of
+        whoever reads the log (L11); or the last one of a master that leaves, whose records end
+        there."""
+        self._truncation.take_ack(ack, now.mono_ns)
         self._granted.take_ack(ack, now.mono_ns)
         if ack.asked_ns == GIVEN_UP and (ack.epoch, ack.incarnation) == self.term:
             self._election.take_farewell(ack.epoch, ack.offset)
@@ -510,6 +518,7 @@ class Node:
             self._unanswered.hand_over(after.answered_through),
             changes,
             self._granted.running(),
+            self._truncation,
             now,
             self._secret,
             self._clock_ns,

@@ -30,6 +30,7 @@ from leasehold.replication.granted_leases import GrantedLeases
 from leasehold.replication.log import admission as log
 from leasehold.replication.log.about import About
 from leasehold.replication.log.admission import Verdict
+from leasehold.replication.log.truncation import LogTruncation
 from leasehold.replication.master import master
 from leasehold.replication.master.answers import Answers
 from leasehold.replication.master.attempts import Attempts
@@ -114,6 +115,8 @@ class ReplicationRules:
     attempts_are_counted: bool = True  # L10
     copies_are_acknowledged: bool = True
     each_copy_has_its_name: bool = True
+    acks_before_a_start_are_read: bool = True  # L11
+    readers_before_a_start_count: bool = True  # L11
 
 
 RULES: Final = ReplicationRules()
@@ -305,6 +308,21 @@ def _count_from_the_report_on(
     kept: Any, watch: CoherencyWatch, report: PartReport, _log_end: int, now_ns: int
 ) -> None:
     kept(watch, report, 0, now_ns)
+
+
+# -------------------------------------------------------------- who reads the log
+
+
+@BREAKS("acks_before_a_start_are_read", LogTruncation, "take_history")
+def _hear_from_the_start_on(_kept: Any, _of: LogTruncation, *_: Any) -> None:
+    pass
+
+
+@BREAKS("readers_before_a_start_count", LogTruncation, "take_history")
+def _know_those_who_are_heard(
+    kept: Any, truncation: LogTruncation, _readers: Any, span_ns: int, now_ns: int
+) -> None:
+    kept(truncation, (), span_ns, now_ns)
 
 
 # -------------------------------------------------------------- copies of a store

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from tests.support.changefeed.made_log import MadeLog
 ROOT = Path(__file__).resolve().parents[3]
 CODEC = MessagePackCodec()
 DEADLINE_S = 60.0
+LOOK_AGAIN_S = 0.05
 
 
 @contextmanager
@@ -55,10 +56,14 @@ def changefeed(access: Mapping[str, str], topics: Topics, folder: Path) -> Itera
 
 
 def wait_until(what: Callable[[], bool], process: Any, folder: Path) -> None:
+    """Wait until `what`, which is looked at now and then: each look asks a broker, and takes the
+    processors from what is waited for. Fails where the process ends, and at the deadline."""
     give_up = time.monotonic() + DEADLINE_S
     while not what():
-        assert process.poll() is None, (folder / "log").read_text()
         assert time.monotonic() < give_up, (folder / "log").read_text()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_AGAIN_S)
+        assert process.poll() is None, (folder / "log").read_text()
 
 
 def append(settings: KafkaSettings, topics: Topics, log: MadeLog, first: int = 0) -> None:

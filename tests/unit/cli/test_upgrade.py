@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,12 +15,13 @@ from leasehold.admin.upgrade_report import upgrade_report
 from leasehold.admin.view import ClusterView
 from leasehold.cli import upgrade
 from leasehold.cli.output import Output
+from leasehold.lease.replies import SessionStatus
 from leasehold.model.errors import ConfigurationError, UpgradeUnfinished
 from leasehold.model.features import NEWEST, WITHOUT_LEVEL, Feature, incarnation_of
 from leasehold.model.ids import INCARNATION_BYTES
 from leasehold.model.records.acks import NodeReport, ProcessReport
 from leasehold.model.records.requests import ChangeRequest, Outcome
-from tests.support.admin.view_events import NOW, SECOND, ack, log, seen
+from tests.support.admin.view_events import NOW, SECOND, ack, ledger, log, seen
 
 RANDOM = bytes(INCARNATION_BYTES)
 OLDER = RANDOM + bytes((WITHOUT_LEVEL,))
@@ -217,3 +219,39 @@ def test_a_process_that_ends_is_forgotten_and_a_late_word_of_it_is_not_heard() -
     again = spark(sent_us=NOW + 2)
     assert seen(spark(), ended, again).processes == {"spark host/7": again}
     assert seen(again, ended).processes == {"spark host/7": again}
+
+
+def test_agents_are_listed_and_hold_it_up_as_long_as_they_are_heard() -> None:
+    """They say so less often than others; one without a word has a session with the ledger."""
+    master = node("m1", NEW, "master")
+    older = ProcessReport("agent pricing at host/7", "agent", "0.1.5", NEWEST - 1, NOW)
+    late = older._replace(sent_us=NOW - 44 * SECOND)
+    session = ledger({}, sessions=((4, 1, False),))
+    told = upgrade_report(seen(log(7), master, late, session), NOW)
+    assert (told["blockers"], told["unknown"]) == (["agent pricing at host/7"], [])
+    gone = older._replace(sent_us=NOW - 46 * SECOND)
+    told = upgrade_report(seen(log(7), master, gone, session), NOW)
+    assert (told["blockers"], told["unknown"], told["unknown_count"]) == ([], ["pricing"], 1)
+
+
+def test_who_says_nothing_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A node's own agent is not: the node has said what it reads."""
+    view = replace(view_of(older=False, level=NEWEST), ledger=ledger({}, sessions=((4, 1, False),)))
+    code, _ = run(view, monkeypatch=monkeypatch)
+    told = " ".join(capsys.readouterr().out.split())
+    assert code == 0
+    assert "! pricing: agents that don't say what they read" in told
+    assert upgrade_report(with_agents(view, "m1", "r1"), NOW)["unknown"] == []
+    names = [f"agent{number:03}" for number in range(120)]
+    report = upgrade_report(with_agents(view, *names), NOW)
+    assert (report["unknown"], report["unknown_count"]) == (names[:100], 120)
+    assert upgrade.unknown_words(report).startswith("! agent000, ")
+    assert "agent009 and 110 more: agents" in upgrade.unknown_words(report)
+
+
+def with_agents(view: ClusterView, *names: str) -> ClusterView:
+    found = ledger({})
+    sessions = tuple(SessionStatus(n, name, 1, 1, False) for n, name in enumerate(names))
+    return replace(view, ledger=found._replace(report=found.report._replace(sessions=sessions)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import weakref
 from collections import UserDict, deque
@@ -13,10 +14,11 @@ from typing import Any
 
 import pytest
 
+from leasehold import __version__
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.states import State
-from leasehold.client.agent import Agent
+from leasehold.client.agent import REPORT_EVERY_NS, Agent
 from leasehold.client.subscriber import Subscriber, VersionNotice
 from leasehold.events.rows import RowEvent, RowRecord, TruncationEvent
 from leasehold.in_process.ledger import MemoryLedger
@@ -38,7 +40,8 @@ from leasehold.model.errors import (
     NotCoherent,
     UnknownTable,
 )
-from leasehold.model.records.acks import HoldingReport, LeaseAck
+from leasehold.model.features import NEWEST
+from leasehold.model.records.acks import AgentWord, HoldingReport, ProcessReport
 from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import ClusterSettings
@@ -91,6 +94,7 @@ class VersionStream:
         self._events: deque[VersionEvent] = deque()
         self.told: list[VersionEvent] = []
         self.reports: list[HoldingReport] = []
+        self.processes: list[ProcessReport] = []
         self.something = threading.Condition()
         self.acknowledged: list[tuple[str, int, int]] = []
         self.rewinds = 0
@@ -113,10 +117,12 @@ class VersionStream:
             self._events.clear()
             return found
 
-    def acknowledge(self, agent: str, record: LeaseAck | HoldingReport) -> None:
+    def acknowledge(self, agent: str, record: AgentWord) -> None:
         with self.something:
             if isinstance(record, HoldingReport):
                 self.reports.append(record)
+            elif isinstance(record, ProcessReport):
+                self.processes.append(record)
             else:
                 self.acknowledged.append((record.agent, record.table_id, record.version))
             self.something.notify_all()
@@ -706,3 +712,32 @@ def test_d3_a_lease_that_runs_out_in_a_batch_stops_it_there(
         nudge(agent)
         seen = until(subscriber, lambda news: len(news) >= 2)
         assert [event.key for event in seen] == [{"id": 3}, {"id": 4}]
+
+
+def test_an_agent_says_what_it_reads_again_and_again_until_it_has_ended(
+    ledger: Ledger, road: VersionStream, clock: Clock
+) -> None:
+    def told(count: int) -> bool:
+        with road.something:
+            return road.something.wait_for(lambda: len(road.processes) >= count, SOON_S)
+
+    with an_agent(ledger, road, clock) as agent:
+        agent.role = "subscriber"
+        agent.release(agent.acquire("flights", SOON_S))
+        assert not road.processes, "it may be here for a moment only"
+        for count in (1, 2):
+            clock.ns += REPORT_EVERY_NS
+            nudge(agent)
+            assert told(count)
+    said = [(each.role, each.release, each.reads, each.ended) for each in road.processes]
+    assert said == [("subscriber", __version__, NEWEST, ended) for ended in (False, False, True)]
+    assert {each.process.rpartition("/")[2] for each in road.processes} == {str(os.getpid())}
+    assert road.processes[0].process.startswith("subscriber pricing at ")
+
+
+def test_an_agent_that_has_said_nothing_says_no_farewell(
+    ledger: Ledger, road: VersionStream, clock: Clock
+) -> None:
+    with an_agent(ledger, road, clock):
+        pass
+    assert not road.processes

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
+from infra import compose
 from infra.compose import (
     ASK_READY,
     FILE,
@@ -20,7 +22,6 @@ from infra.compose import (
     PASSED_TO_SIGNERS,
     PASSED_TO_SQL,
     compose_file,
-    render,
 )
 from infra.deployment import OPTIONAL, SERVICES
 from infra.ports import METRICS_PORT
@@ -53,8 +54,26 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def test_the_committed_file_is_the_generated_one() -> None:
-    assert FILE.read_text(encoding="utf-8") == render(), "run: make compose"
+def test_the_committed_files_are_the_generated_ones() -> None:
+    assert compose.main(["--check"]) == 0, "run: make compose"
+
+
+def test_the_check_names_what_is_stale_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same, old, missing = (tmp_path / name for name in ("same.yml", "old.yml", "missing.yml"))
+    same.write_text("same", encoding="utf-8")
+    old.write_text("old", encoding="utf-8")
+    monkeypatch.setattr(compose, "files", lambda: {same: "same", old: "new", missing: "made"})
+    assert compose.main(["--check"]) == 1
+    told = capsys.readouterr()
+    assert told.out.splitlines() == ["compose: old.yml: stale", "compose: missing.yml: stale"]
+    assert "python -m infra.compose" in told.err
+    assert old.read_text(encoding="utf-8") == "old"
+    assert not missing.exists()
+    assert compose.main([]) == 0
+    assert (old.read_text("utf-8"), missing.read_text("utf-8")) == ("new", "made")
+    assert compose.main(["--check"]) == 0
 
 
 def test_it_reads_back_as_described() -> None:

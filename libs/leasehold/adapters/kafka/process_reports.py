@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import threading
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -13,6 +11,7 @@ from leasehold import __version__
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.writer import Delivery, TopicWriter
 from leasehold.adapters.os.clock import unix_us
+from leasehold.adapters.os.process_name import process_name
 from leasehold.model.closing import Closing
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.features import NEWEST
@@ -21,7 +20,6 @@ from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 
 REPORT_EVERY_S: Final = 5.0
-NAME_LETTERS_MAX: Final = 200
 GOODBYE_S: Final = 2.0
 LOG: Final = logging.getLogger("leasehold.process")
 
@@ -53,8 +51,7 @@ class ProcessReports(Closing):
     ) -> None:
         """Begin to report. `name`: what the process is called; without one, after its host and its
         number. `open_writer`: makes what it sends with."""
-        called = name or f"{socket.gethostname()}/{os.getpid()}"
-        self._process = f"{role} {called}"[:NAME_LETTERS_MAX]
+        self._process = process_name(role, name)
         self._role = role
         self._topic = topics.acks.name
         self._open = open_writer or (lambda: TopicWriter(kafka, f"{role}-reports"))

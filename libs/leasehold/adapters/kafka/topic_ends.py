@@ -8,7 +8,7 @@ by partition, or through the consumer that reads, whose fetch each question wait
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Final
@@ -19,7 +19,7 @@ from leasehold.adapters.kafka.client import ASK_SLICE_S
 from leasehold.adapters.kafka.leader_wait import lacks_leader
 from leasehold.adapters.kafka.reader import END, FIRST, TopicReader
 from leasehold.adapters.os.clock import boottime_ns
-from leasehold.model.errors import BusUnavailable
+from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.topics import Topic, Topics
 from leasehold.settings.environment import KafkaSettings
 
@@ -40,7 +40,7 @@ class TopicEndsReader:
         self._client_id = client_id
         self._closing = Event()
         self._questions: SimpleQueue[Mapping[str, Topic] | None] = SimpleQueue()  # by label
-        self._answers: SimpleQueue[dict[str, int] | BusUnavailable] = SimpleQueue()
+        self._answers: SimpleQueue[dict[str, int] | LeaseholdError] = SimpleQueue()
         self._thread: Thread | None = None
         self._is_asked = False
         self._asked_ns = 0
@@ -52,7 +52,8 @@ class TopicEndsReader:
         These are next offsets by "log", "requests", "backfill" and "dead-letter", and of
         `rows/<table id>` how many records are kept, about; None while nothing new is known. What a
         broker can't tell just now is left out, and a table without a topic (it never had a row).
-        Raises BusUnavailable when Kafka can't be reached.
+        Raises what the question ran into, and asks again later: BusUnavailable when Kafka can't be
+        reached, ConfigurationError for settings that its client refuses.
         """
         answered = None
         if self._is_asked:
@@ -61,7 +62,7 @@ class TopicEndsReader:
             except Empty:
                 return None
             self._is_asked = False
-            if isinstance(answer, BusUnavailable):
+            if isinstance(answer, LeaseholdError):
                 raise answer
             answered = answer
         now_ns = boottime_ns()
@@ -102,15 +103,27 @@ class TopicEndsReader:
     # ------------------------------------------------------------ in the thread
 
     def _run(self) -> None:
+        """Answer each question, with an error too: who has asked would wait for ever."""
         give_up = self._closing.is_set
-        with closing(
-            TopicReader(self._settings, self._client_id, read_committed=True, give_up=give_up)
-        ) as reader:
+        with ExitStack() as opened:
+            reader: TopicReader | None = None
             while (wanted := self._questions.get()) is not None and not give_up():
                 try:
+                    if reader is None:
+                        reader = self._open(opened)
                     self._answers.put(_ends_of(reader, wanted))
-                except BusUnavailable as error:
+                except LeaseholdError as error:
                     self._answers.put(error)
+                except Exception as error:  # noqa: BLE001 - a fault of this program's, told as such
+                    words = f"asking where topics end failed: {type(error).__name__}: {error}"
+                    told = BusUnavailable(words)
+                    told.__cause__ = error
+                    self._answers.put(told)
+
+    def _open(self, opened: ExitStack) -> TopicReader:
+        give_up = self._closing.is_set
+        reader = TopicReader(self._settings, self._client_id, read_committed=True, give_up=give_up)
+        return opened.enter_context(closing(reader))
 
 
 def _ends_of(reader: TopicReader, wanted: Mapping[str, Topic]) -> dict[str, int]:

@@ -155,13 +155,15 @@ class ProcessReport(NamedTuple):
     sent every few seconds, and with `ended` when it stops."""
 
     process: str
-    role: str  # spark | dashboard | intake
+    role: str  # spark | dashboard | intake | agent | subscriber
     release: str
     reads: int
     sent_us: int
     ended: bool = False
 
 
+AgentWord: TypeAlias = LeaseAck | HoldingReport | ProcessReport
+"""What an agent says."""
 Acknowledgement: TypeAlias = (
     Ack
     | LeaseAck

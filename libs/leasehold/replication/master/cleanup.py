@@ -17,12 +17,18 @@ class Cleanup:
     """Begins with its first pause: a master that has just come deletes nothing."""
 
     def __init__(
-        self, settings: MasterSettings, position: LogPosition, catalog: Catalog, now_ns: int
+        self,
+        settings: MasterSettings,
+        position: LogPosition,
+        catalog: Catalog,
+        truncation: LogTruncation,
+        now_ns: int,
     ) -> None:
-        """Begin at `position`, right after the Claim."""
+        """Begin at `position`, right after the Claim. `truncation`: the candidate's, which outlives
+        a term."""
         self._settings = settings
         self._catalog = catalog
-        self.truncation = LogTruncation(settings.truncation, now_ns)
+        self.truncation = truncation
         self.commit_us = position.commit_us
         """The time of the log's last commit, in unix µs."""
         self._deleted_ns = now_ns

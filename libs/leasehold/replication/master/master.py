@@ -41,7 +41,7 @@ from leasehold.replication.effects import (
 from leasehold.replication.log.about import EVERYTHING, about
 from leasehold.replication.log.apply import apply_catalog, keep_past
 from leasehold.replication.log.clock import LogClock, Reading
-from leasehold.replication.log.truncation import COPY_ROLE
+from leasehold.replication.log.truncation import COPY_ROLE, LogTruncation
 from leasehold.replication.master.answers import Answers, answers_of
 from leasehold.replication.master.attempts import Attempts, Spared
 from leasehold.replication.master.audit_events import (
@@ -90,6 +90,7 @@ class Master:
         unanswered: Iterable[Answers],
         changes: SchemaChanges,
         running: RunningLeases,
+        truncation: LogTruncation,
         now: Now,
         secret: bytes = b"",
         clock_ns: Callable[[], int] = lambda: 0,
@@ -101,8 +102,9 @@ class Master:
     ) -> None:
         """Begin at `position`, right after the Claim. `unanswered`: what records after
         `answered_through` have to give (L7). `running`: the leases of its predecessors (C6).
-        `secret`: at most 32 bytes, and `clock_ns`: see `Node`. `spared`: see `Attempts`. `name`:
-        this node's. `measures`: where it counts. `disk`: of its store, None: nobody looks at it.
+        `truncation`: who is known to read the log (L11). `secret`: at most 32 bytes, and
+        `clock_ns`: see `Node`. `spared`: see `Attempts`. `name`: this node's. `measures`: where it
+        counts. `disk`: of its store, None: nobody looks at it.
         `spans`: who is told of requests that are to be followed."""
         measures = measures or Measures()
         self._measures = TermMeasures(measures)
@@ -161,7 +163,7 @@ class Master:
         self.intake = Intake(position, now.mono_ns, self._queue, self._backfill, self.attempts)
         self.flight = RecordInFlight(position, codec)
         self._release = Release(unanswered)
-        self._cleanup = Cleanup(settings, position, catalog, now.mono_ns)
+        self._cleanup = Cleanup(settings, position, catalog, truncation, now.mono_ns)
 
     @property
     def in_flight(self) -> bool:

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError
 from leasehold.adapters.kafka import topic_ends
 from leasehold.adapters.kafka.reader import END, FIRST
 from leasehold.adapters.kafka.topic_ends import ASK_EVERY_NS, ROWS_EVERY_NS, TopicEndsReader
-from leasehold.model.errors import BusUnavailable
+from leasehold.model.errors import BusUnavailable, ConfigurationError
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 
@@ -30,9 +30,13 @@ class Reader:
     offset = 30
     errors: ClassVar[dict[str, int]] = {}
     away = False
+    fails: ClassVar[list[Exception]] = []
+    """What making one raises, the last first."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.closed = Event()
+        if self.fails:
+            raise self.fails.pop()
 
     def offsets_of(
         self, places: Collection[tuple[str, int]], spec: int, timeout_s: float
@@ -134,5 +138,20 @@ def test_a_table_without_a_topic_is_left_out_and_an_absent_broker_is_told(
     with pytest.raises(BusUnavailable, match="nowhere"):
         polled(ends, ())
     monkeypatch.setattr(Reader, "away", False)
+    world.now_ns += ASK_EVERY_NS
+    assert polled(ends, ())["log"] == 30, "it asks on"
+
+
+def test_whatever_it_runs_into_is_raised_where_it_was_asked(
+    ends: TopicEndsReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings that only Kafka's client finds wrong, and a fault of this program's."""
+    refused = ConfigurationError("The settings for Kafka can't be used: no such file")
+    monkeypatch.setattr(Reader, "fails", [RuntimeError("a fault"), refused])
+    with pytest.raises(ConfigurationError, match="no such file"):
+        polled(ends, ())
+    world.now_ns += ASK_EVERY_NS
+    with pytest.raises(BusUnavailable, match="RuntimeError: a fault"):
+        polled(ends, ())
     world.now_ns += ASK_EVERY_NS
     assert polled(ends, ())["log"] == 30, "it asks on"
