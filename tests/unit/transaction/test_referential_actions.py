@@ -184,9 +184,10 @@ def test_a_diamond_is_walked_from_both_sides(store: Any) -> None:
 
 
 def test_no_action_is_looked_at_after_the_actions(store: Any) -> None:
-    """As in PostgreSQL: one way would refuse, the other has taken the row away."""
+    """As in PostgreSQL, if it is deferred: one way would refuse, the other has taken the row
+    away."""
     keys = (
-        replace(child().foreign_keys[0], on_delete=OnChange.NO_ACTION),
+        replace(child().foreign_keys[0], on_delete=OnChange.NO_ACTION, deferred=True),
         ForeignKey(7, "c_b_fkey", (B,), 1, (ID,), 0, 5, on_delete=CASCADE),
     )
     written = made(store, replace(child(), name="n", foreign_keys=keys))

@@ -21,7 +21,7 @@ _ESCAPED: Final = 'u&"'
 
 
 class _Place(NamedTuple):
-    """Where a schema's name stands, in bytes."""
+    """A place at which a schema's name stands, in bytes."""
 
     begin: int
     end: int
