@@ -89,11 +89,11 @@ class MessageTooLarge(BusUnavailable):
 
 
 class TopicMissing(BusUnavailable):
-    """There is no such topic, or no such partition of it."""
+    """Raised where there is no such topic, or no such partition of it."""
 
 
 class LeaderMissing(BusUnavailable):
-    """A partition has no leader that the broker asked knows of; that passes by itself."""
+    """Raised where the broker asked knows no leader of a partition; that passes by itself."""
 
 
 # ⚠ What went wrong is said by the class, not by `__cause__`: what a compiled module raises `from`
