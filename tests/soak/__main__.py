@@ -1,6 +1,6 @@
-"""`python -m tests.soak [--minutes N] [--seed S] [--json FILE]`: hours of writers, readers, schema
-changes and restarts on real parts. Prints what grows, how long a statement took at most, and what
-failed.
+"""`python -m tests.soak [--minutes N] [--seed S] [--kafka-heap MB] [--json FILE]`: hours of work on
+real parts by writers, readers, schema changes and restarts. Prints what grows, how long a statement
+took at most, and what failed.
 
 Exit codes: 0 nothing grows and nothing failed, 1 otherwise, 2 wrong arguments or the machine lacks
 something, 130 interrupted.
@@ -17,21 +17,27 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from infra.kafka.settings import HEAP_MB
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports
 from infra.processes import ProcessFailure
 from tests.soak.growth import Growth, Limit, Sample, judge
 from tests.soak.load import Counts, Work
-from tests.soak.samples import take_sizes
+from tests.soak.samples import KeptRecords, take_sizes
+from tests.support.cluster.system_cluster import settings_of
 
 NODES: Final = ("m1", "m2", "r1", "r2", "r3")
 SERVICES: Final = (*NODES, "changefeed", "spark", "dashboard")
 RESTARTED: Final = ("r1", "m1", "r2", "m2", "r3", "changefeed")
 SAMPLE_EVERY_S: Final = 30.0
+HEAPS_EVERY: Final = 10
+"""Samples: a heap is looked at after a collection, for which a broker stands still."""
 CHECK_TIMEOUT_S: Final = 300.0
 
 
@@ -47,6 +53,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--per-second", type=float, default=100.0, help="writes, and reads (100)")
     parser.add_argument("--change-every", type=float, default=15.0, metavar="S", help="(15)")
     parser.add_argument("--restart-every", type=float, default=60.0, metavar="S", help="(60)")
+    parser.add_argument(
+        "--kafka-heap", type=int, default=HEAP_MB, metavar="MB", help=f"its limit ({HEAP_MB})"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there, too")
     wanted = parser.parse_args(arguments)
     if wanted.minutes <= 0 or wanted.per_second <= 0:
@@ -63,7 +72,7 @@ class Soak:
         database = cluster.cluster_settings.database
         self.work = Work(cluster.ports.sql[:3], database, wanted.seed)
         self.series: dict[str, list[Sample]] = defaultdict(list)
-        self._limits: dict[str, tuple[str, Limit]] = {}
+        self._limits: dict[str, tuple[str, Limit | None]] = {}
 
     def run(self) -> None:
         """Start all, let it work for its time, and stop the work."""
@@ -92,14 +101,21 @@ class Soak:
     def _sample(self, seconds: float) -> None:
         begun = time.monotonic()
         told = begun
-        while (at_s := time.monotonic() - begun) < seconds:
-            for name, (value, unit, limit) in take_sizes(self._cluster, SERVICES).items():
-                self.series[name].append(Sample(at_s, value))
-                self._limits[name] = unit, limit
-            if time.monotonic() - told >= 300:
-                told = time.monotonic()
-                say(f"{at_s / 60:.0f} of {seconds / 60:.0f} minutes: {self._counts()}")
-            self.work.stop.wait(min(SAMPLE_EVERY_S, max(0.1, seconds / 20)))
+        kept = KeptRecords(settings_of(self._cluster, "soak"))
+        with closing(kept):
+            for number in count():
+                at_s = time.monotonic() - begun
+                if at_s >= seconds:
+                    return
+                heaps = number % HEAPS_EVERY == 0
+                sizes = take_sizes(self._cluster, SERVICES, kept, heaps=heaps)
+                for name, (value, unit, limit) in sizes.items():
+                    self.series[name].append(Sample(at_s, value))
+                    self._limits[name] = unit, limit
+                if time.monotonic() - told >= 300:
+                    told = time.monotonic()
+                    say(f"{at_s / 60:.0f} of {seconds / 60:.0f} minutes: {self._counts()}")
+                self.work.stop.wait(min(SAMPLE_EVERY_S, max(0.1, seconds / 20)))
 
     def _counts(self) -> str:
         work = self.work
@@ -151,6 +167,8 @@ def report(soak: Soak, consistent: bool) -> bool:
     print(f"{'':34} {'first':>10} {'last':>10} {'an hour':>10}")
     for each in growths:
         words = {True: "flat", False: "GROWS", None: "too short to say"}[each.flat]
+        if not each.judged:
+            words = "told only"
         numbers = (f"{number:10,.1f}" for number in (each.first, each.last, each.per_hour))
         print(f"{each.name:34} {' '.join(numbers)} {each.unit:3} {words}")
     work = soak.work
@@ -185,7 +203,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with (
             tempfile.TemporaryDirectory(prefix="leasehold-soak-") as folder,
-            LocalCluster(Path(folder), Ports.free(), lasting=True) as cluster,
+            LocalCluster(
+                Path(folder), Ports.free(), kafka_heap_mb=wanted.kafka_heap, lasting=True
+            ) as cluster,
         ):
             soak = Soak(cluster, wanted)
             soak.run()

@@ -25,14 +25,16 @@ class Sample(NamedTuple):
 
 class Limit(NamedTuple):
     """What may be added in an hour: so much of what there is in the middle, or so much in any
-    case."""
+    case. `warm_up`: which part of the time, at the beginning, is not judged."""
 
     share: float
     least: float
+    warm_up: float = WARM_UP
 
 
 class Growth(NamedTuple):
-    """One series. `per_hour`: its slope behind the warm-up. `flat`: None = too short to say."""
+    """One series. `per_hour`: its slope behind the warm-up. `flat`: None = too short to say, or,
+    where it is not `judged`, nothing is said."""
 
     name: str
     unit: str
@@ -40,6 +42,7 @@ class Growth(NamedTuple):
     last: float
     per_hour: float
     flat: bool | None
+    judged: bool = True
 
 
 def slope_per_s(samples: Sequence[Sample]) -> float:
@@ -54,15 +57,23 @@ def slope_per_s(samples: Sequence[Sample]) -> float:
 
 
 def judge(
-    name: str, unit: str, samples: Sequence[Sample], limit: Limit, least_s: float = HOUR_S / 2
+    name: str,
+    unit: str,
+    samples: Sequence[Sample],
+    limit: Limit | None,
+    least_s: float = HOUR_S / 2,
 ) -> Growth:
     """Return how a series grows. It is judged where samples behind the warm-up span `least_s` at
-    least."""
+    least; without a limit it is told only."""
     assert samples, name
     begun_s, ended_s = samples[0].at_s, samples[-1].at_s
-    warm = [each for each in samples if each.at_s >= begun_s + WARM_UP * (ended_s - begun_s)]
+    warm_up = WARM_UP if limit is None else limit.warm_up
+    warm = [each for each in samples if each.at_s >= begun_s + warm_up * (ended_s - begun_s)]
     per_hour = slope_per_s(warm) * HOUR_S
+    first, last = samples[0].value, samples[-1].value
+    if limit is None:
+        return Growth(name, unit, first, last, per_hour, None, judged=False)
     long_enough = len(warm) >= SAMPLES_MIN and warm[-1].at_s - warm[0].at_s >= least_s
     allowed = max(limit.least, limit.share * median(each.value for each in warm))
     flat = per_hour <= allowed if long_enough else None
-    return Growth(name, unit, samples[0].value, samples[-1].value, per_hour, flat)
+    return Growth(name, unit, first, last, per_hour, flat)

@@ -48,3 +48,18 @@ def test_what_shrinks_is_flat() -> None:
 @pytest.mark.parametrize(("seconds", "every_s"), [(1_200, 30), (7_200, 1_800)])
 def test_a_short_run_or_few_samples_say_nothing(seconds: int, every_s: int) -> None:
     assert judge("m", "MB", series(lambda at: at, seconds, every_s), LIMIT).flat is None
+
+
+def test_what_has_no_limit_is_told_and_not_judged() -> None:
+    told = judge("t", "MB", series(lambda at: at), None)
+    assert (told.flat, told.judged) == (None, False)
+    assert told.per_hour == pytest.approx(HOUR_S)
+
+
+def test_a_longer_warm_up_is_left_out() -> None:
+    """The log is kept whole for an hour, and as it is from then on."""
+    kept = series(lambda at: 30 * min(at, 4_000))
+    assert judge("log", "", kept, Limit(0.1, 10_000)).flat is False
+    assert judge("log", "", kept, Limit(0.1, 10_000, warm_up=0.6)).flat is True
+    grows = series(lambda at: 30 * at)
+    assert judge("log", "", grows, Limit(0.1, 10_000, warm_up=0.6)).flat is False

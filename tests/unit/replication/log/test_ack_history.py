@@ -36,6 +36,7 @@ def test_two_asks_of_one_incarnation_prove_the_time_between_them() -> None:
 def test_other_acknowledgements_prove_nothing() -> None:
     """Those without an ask, a farewell (-1), and asks of two lives, which count from two starts."""
     assert span_ms(said("m1"), said("m1", offset=9), said("r1", 5), said("r1", -1)) == 0
+    assert span_ms(said("r1"), said("r1", 900_000)) == 0
     lives = [said("r1", 5_000), said("r1", 900_000, life=b"2"), said("r2", 800_000, life=b"1")]
     assert span_ms(*lives) == 0
 
