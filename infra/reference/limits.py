@@ -255,6 +255,11 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             ),
             Limit("coherency lease", "coherency.CoherencySettings.duration_ms", "ms"),
             Limit(
+                "coherency lease while the log is slow",
+                "coherency.CoherencySettings.duration_ms_max",
+                "ms",
+            ),
+            Limit(
                 "silence after which a standby bids", "election.ElectionSettings.timeout_ms", "ms"
             ),
             Limit(

@@ -21,6 +21,7 @@ from leasehold.model.features import known_to
 from leasehold.model.records.acks import Ack, PartReport
 from leasehold.model.records.log import Grant
 from leasehold.model.time_units import NS_PER_MS
+from leasehold.replication.lease_lengths import GrantTrips, lease_length_ms
 from leasehold.replication.log.about import EVERYTHING, About
 
 ASKS_REMEMBERED_MAX: Final = 64
@@ -34,14 +35,18 @@ GIVEN_UP: Final = -1  # `asked_ns` of an ack by which a node returns its lease
 
 @dataclass(frozen=True, slots=True)
 class CoherencySettings:
-    """Times in ms. A node that acknowledges fresh records `lag_ms_max` later than the pace of the
-    coherent nodes, `slow_acks_max` times in a row, is left without a lease for a cool-down, which
-    doubles each time until `fast_acks_forgive` quick ones in a row. A lease is renewed for a node
-    up to `behind_records_max` records behind, but granted anew only up to `joins_behind_max`: from
-    then on every answer waits until it has caught up (C1). Who goes on asking is let in one record
+    """Times in ms. A lease lasts `duration_ms`, up to `duration_ms_max` while the log is slow
+    (`lease_lengths.py`): as long as an election waits for a master that says nothing, so who has
+    just started waits no longer for leases that it knows nothing of (C6) than it does for that. A
+    node that acknowledges fresh records `lag_ms_max` later than the pace of the coherent nodes,
+    `slow_acks_max` times in a row, is left without a lease for a cool-down, which doubles each time
+    until `fast_acks_forgive` quick ones in a row. A lease is renewed for a node up to
+    `behind_records_max` records behind, but granted anew only up to `joins_behind_max`: from then
+    on every answer waits until it has caught up (C1). Who goes on asking is let in one record
     further behind every `joins_patience_ms`: under steady writes a busy node is never nearer."""
 
     duration_ms: int = 500
+    duration_ms_max: int = 2_000
     renewal_ms: int = 200
     defer_ms: int = 100
     lag_ms_max: int = 200
@@ -142,6 +147,7 @@ class _Node:
     held_all: frozenset[int] = frozenset()  # those of them of which it has all rows
     whole_until: int = 0  # of records below it is taken to hold everything
     owed: deque[int] = field(default_factory=deque)  # offsets of those about what it holds
+    trips: GrantTrips = field(default_factory=GrantTrips)
 
     def holds_all(self, table_id: int) -> bool:
         """Return whether it has all rows of a table."""
@@ -170,10 +176,12 @@ class _Node:
 @dataclass(slots=True)
 class _Timing:
     """A record whose acknowledgements are timed: one at a time, by the nodes that were coherent
-    when it was read back. `applied`: who has applied it, and when the master heard of it."""
+    when it was read back, `append_ns` after it was sent. `applied`: who has applied it, and when
+    the master heard of it."""
 
     offset: int
     read_back_ns: int
+    append_ns: int
     waits: list[_Node]
     applied: list[tuple[int, _Node]] = field(default_factory=list)
 
@@ -203,9 +211,11 @@ class CoherencyWatch:
             for lease in running.known
         }
         self._timing: _Timing | None = None
+        self._append_ns = 0  # of the record that was read back last: how long it was on its way
         self.serve_from_ns = max(claimed_ns, running.unknown_until_ns)
         wait_ms = settings.duration_ms + settings.defer_ms if running.any_granted else 0
-        self._heard_all_ns = running.heard_from_ns + wait_ms * NS_PER_MS
+        heard_all_ns = running.heard_from_ns + wait_ms * NS_PER_MS
+        self._heard_all_ns = max(heard_all_ns, running.unknown_until_ns)
         self._heard_before = running.heard
 
     def take_ack(self, ack: Ack, log_end: int, now_ns: int) -> None:
@@ -214,7 +224,7 @@ class CoherencyWatch:
         if node is None:
             return
         node.heard_ns = now_ns
-        node.applied = max(node.applied, ack.offset)
+        self._applied(node, ack.offset, now_ns)
         if ack.asked_ns == GIVEN_UP:
             node.asked_ns = 0
             node.wait_until_ns = 0  # it has stopped serving before it said so
@@ -223,6 +233,11 @@ class CoherencyWatch:
             node.asked_ns = ack.asked_ns
             node.ask_heard_ns = now_ns
         self._time(now_ns)
+
+    def _applied(self, node: _Node, offset: int, now_ns: int) -> None:
+        """Take that a node has applied what stands below an offset, which only rises."""
+        node.applied = max(node.applied, offset)
+        node.trips.applied(node.applied, now_ns, self._append_ns)
 
     def _heard(self, name: str, incarnation: bytes) -> _Node | None:
         """Return the node that says something, known from here on; None: there is no room."""
@@ -282,12 +297,16 @@ class CoherencyWatch:
         """
         node = self._nodes.get((ack.node, ack.incarnation))
         if node is not None:
-            node.applied = max(node.applied, ack.offset)
+            self._applied(node, ack.offset, now_ns)
             self._time(now_ns)
 
-    def read_back(self, offset: int, now_ns: int, about: About = EVERYTHING) -> None:
-        """Take it that the record at `offset`, which is about that, was read back now, and time its
-        acknowledgements. Who holds a table holds from here on what follows it (`About.heirs`)."""
+    def read_back(
+        self, offset: int, now_ns: int, about: About = EVERYTHING, append_ns: int = 0
+    ) -> None:
+        """Take it that the record at `offset`, which is about that, was read back now, `append_ns`
+        after it was sent, and time its acknowledgements. Who holds a table holds from here on what
+        follows it (`About.heirs`)."""
+        self._append_ns = append_ns
         for node in self._nodes.values():
             if node.held is None:
                 continue
@@ -299,7 +318,7 @@ class CoherencyWatch:
         if self._timing is None:
             waits = [node for node in self._nodes.values() if now_ns < node.wait_until_ns]
             if waits:
-                self._timing = _Timing(offset, now_ns, waits)
+                self._timing = _Timing(offset, now_ns, append_ns, waits)
 
     def _time(self, now_ns: int) -> None:
         """Note who has applied the record that is timed; one whose lease is over is C4's matter."""
@@ -323,13 +342,15 @@ class CoherencyWatch:
         Slow is who comes long after the pace, which is when half of the nodes had applied the
         record: on a machine where every process waits for a processor all are late together, and
         leaving all of them out would serve no write and forbid every read. One that is alone has
-        nobody to be compared with but the master.
+        nobody to be compared with but the master, whose record went to the brokers and back as its
+        acknowledgement did: it has as long for that. ⚠ Alone is also who was the quickest where the
+        leases of the others have ended meanwhile.
         """
         if not timing.applied:
             return
         pace_ns = timing.applied[(len(timing.applied) - 1) // 2][0]
         if len(timing.applied) == 1:
-            pace_ns = timing.read_back_ns
+            pace_ns = timing.read_back_ns + timing.append_ns
         for applied_ns, node in timing.applied:
             if applied_ns - pace_ns > self._settings.lag_ms_max * NS_PER_MS:
                 self._was_slow(node, now_ns)
@@ -356,6 +377,7 @@ class CoherencyWatch:
         A node counts as coherent from the append of its grant, hence the state changes here.
         """
         given: list[Grant] = []
+        duration = self._lease_length_ms(now_ns)
         for (name, incarnation), node in self._nodes.items():
             if not node.asked_ns or now_ns < node.cool_down_until_ns:
                 continue
@@ -370,14 +392,26 @@ class CoherencyWatch:
             if log_end - node.applied > behind_max:
                 continue
             node.turned_away_ns = 0
-            duration = self._settings.duration_ms
             given.append(Grant(name, incarnation, node.asked_ns, duration))
+            node.trips.granted(log_end, node.ask_heard_ns)
             node.asked_ns = 0
-            # Its lease runs from when it sent the ask, and that was before it was heard.
-            node.wait_until_ns = (
-                node.ask_heard_ns + (duration + self._settings.defer_ms) * NS_PER_MS
-            )
+            # Its lease runs from when it sent the ask, and that was before it was heard. ⚠ One that
+            # was granted for longer before still runs (C4).
+            until_ns = node.ask_heard_ns + (duration + settings.defer_ms) * NS_PER_MS
+            node.wait_until_ns = max(node.wait_until_ns, until_ns)
         return tuple(given)
+
+    def _lease_length_ms(self, now_ns: int) -> int:
+        """Return how long the leases last that are granted now: as those need who have one or ask
+        for one, since who has died was quick once."""
+        settings = self._settings
+        nodes = [n for n in self._nodes.values() if n.asked_ns or now_ns < n.wait_until_ns]
+        return lease_length_ms(
+            (node.trips for node in nodes),
+            settings.renewal_ms,
+            settings.duration_ms,
+            max(settings.duration_ms, settings.duration_ms_max),
+        )
 
     def all_know(self, what: int, now_ns: int) -> bool:
         """Whether every process that is heard of reads what has that number, coherent or not. A

@@ -264,12 +264,10 @@ def _take_it_for_any_incarnation(kept: Any, watch: CoherencyWatch, ack: Ack, now
 
 
 @BREAKS("owed_in_order", CoherencyWatch, "read_back")
-def _owe_the_newest_alone(
-    kept: Any, watch: CoherencyWatch, offset: int, now_ns: int, about: About
-) -> None:
+def _owe_the_newest_alone(kept: Any, watch: CoherencyWatch, *record: Any) -> None:
     for each in watch._nodes.values():
         each.owed.clear()
-    kept(watch, offset, now_ns, about)
+    kept(watch, *record)
 
 
 @BREAKS("catalog_is_counted", master, "about")

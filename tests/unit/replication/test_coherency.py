@@ -5,6 +5,8 @@ Times are in ms here, made ns for the code; nothing waits for a real clock.
 
 from __future__ import annotations
 
+import pytest
+
 from leasehold.model.features import NEWEST, Feature, incarnation_of, known_to
 from leasehold.model.ids import INCARNATION_BYTES
 from leasehold.model.records.acks import Ack
@@ -186,6 +188,60 @@ def test_c4_a_node_that_gives_its_lease_back_is_not_waited_for() -> None:
     assert master.may_answer(5, 12 * MS)
 
 
+def lease_of(master: CoherencyWatch, node: str, now_ms: int) -> Grant:
+    """What a node is granted that asks now, and has applied everything."""
+    end = now_ms  # offsets rise with the time
+    master.take_ack(ack(node, end, asked_ms=now_ms), end, now_ms * MS)
+    (grant,) = master.grants(end, now_ms * MS)
+    return grant
+
+
+def test_c3_c4_a_lease_lasts_longer_while_grants_are_long_on_their_way() -> None:
+    """And no longer than is allowed, however long that is."""
+    master = watch()
+    assert lease_of(master, "r1", 1).duration_ms == SETTINGS.duration_ms
+    assert lease_of(master, "r1", 601).duration_ms == SETTINGS.renewal_ms + 600 * 3 // 2
+    assert lease_of(master, "r1", 9_000).duration_ms == SETTINGS.duration_ms_max
+    over_ms = 9_000 + SETTINGS.duration_ms_max + SETTINGS.defer_ms
+    assert not master.may_answer(9_000, (over_ms - 1) * MS)
+    assert master.may_answer(9_000, over_ms * MS)
+
+
+def test_c3_the_ask_went_the_way_of_the_masters_records() -> None:
+    master = watch()
+    lease_of(master, "r1", 1)
+    master.read_back(1, 301 * MS, append_ns=300 * MS)
+    assert lease_of(master, "r1", 601).duration_ms == SETTINGS.renewal_ms + 900 * 3 // 2
+
+
+def test_c3_one_late_node_makes_nobodys_lease_longer() -> None:
+    """What it is granted is on its way for 800 ms, and for 5 ms to the others."""
+    master = watch()
+    for number in range(1, 30):
+        now = 200 * number
+        for node, behind in (("r1", 0), ("r2", 0), ("late", 3)):
+            asked = ack(node, max(0, number - behind), asked_ms=now)
+            master.take_ack(asked, number, now * MS)
+        granted = master.grants(number, now * MS)
+        assert {grant.node for grant in granted} == {"r1", "r2", "late"}
+        assert {grant.duration_ms for grant in granted} == {SETTINGS.duration_ms}
+        for node in ("r1", "r2"):
+            master.take_ack(ack(node, number + 1), number + 1, (now + 5) * MS)
+
+
+def test_c4_a_longer_lease_of_before_is_waited_for_to_its_end() -> None:
+    """The log was slow for r1 alone; r2 comes, and leases are short again."""
+    master = watch()
+    lease_of(master, "r1", 1)
+    longer = lease_of(master, "r1", 1_001)
+    lease_of(master, "r2", 1_002)
+    master.take_ack(ack("r2", 1_003), 1_003, 1_003 * MS)
+    assert lease_of(master, "r1", 1_004).duration_ms == SETTINGS.duration_ms
+    over_ms = 1_001 + longer.duration_ms + SETTINGS.defer_ms
+    assert "r1" in master.coherent((over_ms - 1) * MS)
+    assert "r1" not in master.coherent(over_ms * MS)
+
+
 def granted(master: CoherencyWatch, behind: int, now_ms: int) -> bool:
     """Whether r1, so many records behind, is granted the lease that it asks for."""
     master.take_ack(ack("r1", 100, asked_ms=now_ms), 100 + behind, now_ms * MS)
@@ -347,6 +403,21 @@ def test_c5_who_lost_its_lease_meanwhile_holds_up_no_judgement() -> None:
         master.read_back(offset, now * MS)
     else:
         raise AssertionError("r1 was never judged")
+
+
+@pytest.mark.parametrize(("append_ms", "stays"), [(0, False), (60, True)])
+def test_c5_who_is_alone_has_as_long_as_the_masters_record_took(
+    append_ms: int, *, stays: bool
+) -> None:
+    """Whose acknowledgement goes through brokers that take so long is not slow itself."""
+    master, now, kept = watch(), 0, True
+    for offset in range(1, SETTINGS.slow_acks_max + 2):
+        master.take_ack(ack("r1", offset, asked_ms=now + 1), offset, now * MS)
+        kept = bool(master.grants(offset, now * MS))
+        master.read_back(offset, now * MS, append_ns=append_ms * MS)
+        now += SLOW_MS
+        master.take_ack(ack("r1", offset + 1), offset + 1, now * MS)
+    assert kept == stays
 
 
 def test_how_far_the_slowest_coherent_node_is_behind() -> None:

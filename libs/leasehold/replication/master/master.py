@@ -469,7 +469,8 @@ class Master:
     ) -> list[Effect]:
         """The record in flight counts: the store commits, and its answers wait for C1."""
         draft = self.flight.land(record)
-        self._measures.read_back(draft, now.mono_ns - self._appended_ns)
+        append_ns = now.mono_ns - self._appended_ns
+        self._measures.read_back(draft, append_ns)
         self._traces.read_back(record, offset, now.mono_ns)
         self.intake.topics.read_back()
         self._log_end = after.offset
@@ -500,7 +501,7 @@ class Master:
         written = EVERYTHING
         if self.watch.asks_what_is_written:
             written = about(record, catalog)
-        self.watch.read_back(offset, now.mono_ns, written)
+        self.watch.read_back(offset, now.mono_ns, written, append_ns)
         self._pace.read_back(offset)
         self._merges.read_back(record, offset)
         answers = answers_of(record, offset, draft.repeats, draft.requesters)
