@@ -14,13 +14,17 @@ A WAL has its room before it needs it: a commit that makes the file longer waits
 file system is at. A file that was cut by a hundred megabytes kept its writer waiting for 60 ms, on
 a file system that tells its device at once what is free (`discard`). So one that a snapshot made
 long is cut a little each time the WAL starts over.
+
+A copying that the disk fails ends the store's use (`raise_failure`). Commits alone would not meet
+it: they sync nothing, and have their room in the WAL, which would grow without a word.
 """
 
 from __future__ import annotations
 
 import os
 import random
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -48,6 +52,8 @@ PASSES_MAX: Final = 8
 """Of the thread that is to get to the end. One costs a wait of some ms for the disk."""
 WAL_BYTES_CUT: Final = 4 << 20
 """Most at a time, down to `WAL_BYTES_KEPT_MAX`."""
+FAILURES: Final = (apsw.IOError, apsw.CorruptError)
+"""What a copying ends the store's use with: it goes by no next try."""
 _FRAME_BYTES: Final = 4_096 + 24
 WAL_SPREAD: Final = 0.25
 """Each store has its own numbers of pages, by as much more or less: all apply the same log, so with
@@ -55,8 +61,8 @@ one number all would copy at the same record, on one machine with the same proce
 
 
 class Checkpoints:
-    """The copying of one WAL, as the writer's thread drives it. Failures are left to commits, which
-    meet them, too."""
+    """The copying of one WAL, as the writer's thread drives it. That a disk is full is left to
+    commits, which meet it, too; any other failure of it to `raise_failure`."""
 
     def __init__(self, connection: apsw.Connection, path: Path) -> None:
         self._connection = connection
@@ -74,6 +80,7 @@ class Checkpoints:
         self._restarted = True
         self._reserved = False
         self._copier: _Copier | None = None
+        self._failure: apsw.Error | None = None
         self.measures = Measures()
         """What is counted, on the writer's thread."""
         self._ahead = WalReadAhead(path)
@@ -88,6 +95,14 @@ class Checkpoints:
     def pages_left(self) -> int:
         """Return how many of them are not known to be copied; for any thread."""
         return max(0, self._there - self._copied)
+
+    def raise_failure(self) -> None:
+        """Raise the error of SQLite's that a copying has met, of a disk that can't be read or
+        written. ⚠ Once a sync has failed, a later one that does not says nothing: the kernel has
+        forgotten what it could not write."""
+        failure = self._failure or (self._copier.failure if self._copier else None)
+        if failure is not None:
+            raise failure
 
     def _committed(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
         if pages < self._there:  # it has restarted
@@ -155,10 +170,19 @@ class Checkpoints:
 
     def _copy(self) -> None:
         self._ahead.restarts_soon()
-        with suppress(apsw.Error):
+        with self._noting_failure():
             _, copied = self._connection.wal_checkpoint()
             self.measures.add(metrics.CHECKPOINTS, 1, ("writer",))
             self._note(copied)
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except FAILURES as error:
+            self._failure = error
+        except apsw.Error:
+            pass  # somebody is at it, or the disk is full
 
     def _note(self, copied: int) -> None:
         goes_on = copied > self._copied
@@ -180,12 +204,14 @@ class Checkpoints:
 
 
 class _Copier:
-    """The thread; not `idle` from `begin` until it is done."""
+    """The thread; not `idle` from `begin` until it is done. `failure`: what it has met of a disk
+    that fails."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._passes: SimpleQueue[int] = SimpleQueue()  # 0: no more
         self._copied: int | None = None
+        self.failure: apsw.Error | None = None
         self.idle = Event()
         self.idle.set()
         self._thread = Thread(target=self._run, name="store-wal", daemon=True)
@@ -208,12 +234,16 @@ class _Copier:
         take_short_turns()
         connection: apsw.Connection | None = None
         while passes := self._passes.get():
-            with suppress(apsw.Error):
+            try:
                 if connection is None:
                     connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
                     connection.execute("PRAGMA synchronous = NORMAL")
                     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # opens it
                 self._copied = _copied(connection, passes)
+            except FAILURES as error:
+                self.failure = error
+            except apsw.Error:
+                pass  # somebody is at it, or the disk is full
             self.idle.set()
         if connection is not None:
             connection.close()

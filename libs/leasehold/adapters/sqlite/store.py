@@ -170,6 +170,7 @@ class SqliteStore:
         applied."""
         assert self._open, "no transaction is open"
         assert self._savepoints == 0, "a savepoint is open"
+        self._checkpoints.raise_failure()
         self._tables.put_position(position)
         self._counts.commit()
         self._past.commit(position.lsn)

@@ -316,6 +316,49 @@ def test_where_nobody_tidies_a_commit_copies_in_the_end(made: Written) -> None:
     assert made.wal_bytes <= 1.2 * MOST * FRAME_BYTES
 
 
+@pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError])
+@pytest.mark.parametrize("by_thread", [True, False])
+def test_a_copying_that_the_disk_fails_is_told_of(
+    made: Written, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error], *, by_thread: bool
+) -> None:
+    """Commits alone would not meet it: they have their room in the WAL, and sync nothing."""
+    fail_copies(made, monkeypatch, error("the disk fails"))
+    made.checkpoints.raise_failure()
+    made.write(*range(PAGES if by_thread else MOST))
+    if by_thread:
+        made.tidy()
+    with pytest.raises(error, match="the disk fails"):
+        made.checkpoints.raise_failure()
+
+
+@pytest.mark.parametrize("error", [apsw.FullError, apsw.BusyError])
+def test_a_full_disk_is_left_to_commits(
+    made: Written, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error]
+) -> None:
+    fail_copies(made, monkeypatch, error("not now"))
+    made.write(*range(PAGES))
+    made.tidy()
+    made.write(*range(MOST))
+    made.checkpoints.raise_failure()
+
+
+def fail_copies(made: Written, monkeypatch: pytest.MonkeyPatch, error: apsw.Error) -> None:
+    """Let the thread's copying, and the writer's, meet an error."""
+
+    class Failing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(made.writer, name)
+
+        def wal_checkpoint(self) -> None:
+            raise error
+
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(sqlite_checkpoints, "_copied", fail)
+    monkeypatch.setattr(made.checkpoints, "_connection", Failing())
+
+
 def test_a_wal_that_could_not_begin_anew_is_not_forgotten(made: Written) -> None:
     made.write(*range(PAGES))
     reader = made.reader()  # all of it can be copied, and somebody reads it in the WAL

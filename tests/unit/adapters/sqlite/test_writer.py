@@ -580,6 +580,17 @@ def test_a_disk_that_is_full_is_said_and_what_was_applied_is_kept(store: SqliteS
     again.close()
 
 
+def test_l6_nothing_is_committed_once_a_copying_has_failed(store: SqliteStore) -> None:
+    store._checkpoints._failure = apsw.IOError("disk I/O error")
+    store.begin()
+    store.change(FLIGHTS, insert(2), 6, 0, None)
+    with pytest.raises(StoreUnwritable, match="disk I/O error"), sqlite_errors(store.path):
+        store.commit(LogPosition(2, lsn=6))
+    store.rollback()
+    assert store.position().lsn == 5
+    store.close()
+
+
 def test_the_writer_has_the_memory_that_was_set_and_a_reader_its_own(tmp_path: Path) -> None:
     for megabytes, of_a_reader in ((1, 1), (256, CACHE_MB)):
         with closing(SqliteStore(tmp_path / f"{megabytes}.db", cache_mb=megabytes)) as store:
