@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from threading import Event as Flag
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -16,6 +17,10 @@ from leasehold.settings.environment import ClusterSettings, describe
 
 EXIT_STOPPED: Final = 1
 EXIT_SETTINGS: Final = 2
+NO_MEMORY: Final = (
+    "there is no memory left for this process: give it, or its machine, more, and start it again;"
+    " it goes on from where it is"
+)
 
 Environment: TypeAlias = Mapping[str, str]
 
@@ -41,14 +46,15 @@ def run_service(
     """Run `body` until it returns, which it does soon after SIGTERM or SIGINT has set its flag; the
     exit code. `name`: its logger's. `read` reads the settings and checks what they name.
 
-    0: it has returned. 1: it can't go on, and has raised a LeaseholdError. 2: `read` has: a setting
-    is missing or wrong. The last line of the log says why. Any other exception is a defect, and
-    ends the process with its traceback.
+    0: it has returned. 1: it can't go on, and has raised a LeaseholdError, or there is no memory.
+    2: `read` has: a setting is missing or wrong. The last line of the log says why. Any other
+    exception is a defect, and ends the process with its traceback.
     """
     log = logging.getLogger(name)
     logging.basicConfig(level=logging.INFO, handlers=[LineHandler()])
     stop = Flag()
     stop_on_signals(stop)
+    end_without_memory(log)
     try:
         settings = read(os.environ)
     except LeaseholdError as error:
@@ -71,8 +77,28 @@ def run_service(
     except LeaseholdError as error:
         log.error("%s (%s)", error.message, error.sqlstate)
         return EXIT_STOPPED
+    except MemoryError:
+        log.error(NO_MEMORY)
+        return EXIT_STOPPED
     log.info("stopped")
     return 0
+
+
+def end_without_memory(log: logging.Logger) -> None:
+    """Let the process end where one of its threads does for lack of memory: whatever that was for
+    nobody would do any longer, and from outside the process would look well."""
+    tell = threading.excepthook
+
+    def end(ended: threading.ExceptHookArgs) -> None:
+        try:
+            tell(ended)
+            if issubclass(ended.exc_type, MemoryError):
+                log.error(NO_MEMORY)
+        finally:
+            if issubclass(ended.exc_type, MemoryError):
+                os._exit(EXIT_STOPPED)
+
+    threading.excepthook = end
 
 
 def stop_on_signals(stop: Flag) -> None:

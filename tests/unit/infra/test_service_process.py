@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Event as Flag
@@ -18,7 +19,7 @@ from threading import Event as Flag
 import pytest
 
 from infra.deployment import SERVICES
-from leasehold.adapters.service_process import Environment, run_service
+from leasehold.adapters.service_process import NO_MEMORY, Environment, run_service
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
 
@@ -49,6 +50,7 @@ def own_handlers(
     for name in [name for name in os.environ if name.startswith("LEASEHOLD_")]:
         monkeypatch.delenv(name)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     with caplog.at_level(logging.INFO):
         yield
     for number, handler in before.items():
@@ -79,6 +81,7 @@ def ends_with(error: Exception) -> Callable[[Settings, Flag], None]:
         (goes_on_until(signal.SIGINT), 0, "stopped"),
         (ends_with(LeaseholdError("it can't go on")), 1, "it can't go on (XX000)"),
         (ends_with(BusUnavailable("Kafka is gone")), 1, "Kafka is gone (58030)"),
+        (ends_with(MemoryError()), 1, NO_MEMORY),
     ],
 )
 def test_the_exit_code_says_how_the_body_ended(
@@ -89,6 +92,34 @@ def test_the_exit_code_says_how_the_body_ended(
 ) -> None:
     assert run_service("leasehold.test", Settings.read, body) == code
     assert caplog.messages[-1] == last
+
+
+THREAD = """
+import logging, sys, threading
+from leasehold.adapters.service_process import end_without_memory
+def fail():
+    raise {error}
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+end_without_memory(logging.getLogger())
+thread = threading.Thread(target=fail)
+thread.start()
+thread.join()
+print("it goes on")
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "last"),
+    [("MemoryError", 1, NO_MEMORY), ("ZeroDivisionError", 0, "it goes on")],
+)
+def test_a_thread_that_ends_without_memory_ends_the_process(
+    error: str, code: int, last: str
+) -> None:
+    """From outside it would look well, and what the thread was for nobody did."""
+    command = [sys.executable, "-c", THREAD.format(error=error)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    assert (ended.returncode, ended.stdout.strip()) == (code, last)
+    assert f"{error}" in ended.stderr, "its traceback is told as before"
 
 
 def test_a_defect_is_not_caught() -> None:
