@@ -25,11 +25,14 @@ class Weather:
         self.rough = False
         self.append_errors = 0.0
         self.untold = 0.0
+        self.produce_ms = 0
+        """What brokers take for each record, beside the network."""
 
     def calm_down(self) -> None:
         self.rough = False
         self.append_errors = 0.0
         self.untold = 0.0
+        self.produce_ms = 0
 
 
 class ChaosHops(Hops):
@@ -50,7 +53,7 @@ class ChaosHops(Hops):
         return self._delay_ns()
 
     def produce_ns(self) -> int:
-        return self._delay_ns()
+        return self._delay_ns() + self._weather.produce_ms * MS
 
     def ledger_ns(self) -> int:
         return self._delay_ns()

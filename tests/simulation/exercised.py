@@ -34,7 +34,7 @@ from leasehold.model.errors import (
     Uncommittable,
     VerifyError,
 )
-from leasehold.replication.coherency import CoherencyLease, CoherencyWatch
+from leasehold.replication.coherency import CoherencyLease, CoherencySettings, CoherencyWatch
 from leasehold.replication.log import admission
 from leasehold.replication.log.admission import Verdict
 from leasehold.replication.log.clock import LogClock
@@ -164,6 +164,11 @@ def _goes_on_without_one(result: Any, arguments: Any) -> bool:
     )
 
 
+def _longer(result: Any, arguments: Any) -> bool:
+    settings: CoherencySettings = arguments[0]._settings
+    return bool(result > settings.duration_ms)
+
+
 def _cools_down(_: Any, arguments: Any) -> bool:
     _, node, now_ns = arguments
     return bool(now_ns < node.cool_down_until_ns)
@@ -225,6 +230,7 @@ PLACES: Final = (
     Place("C1", "an answer waits for a node", CoherencyWatch, "may_answer", _waits),
     Place("C2", "a node does not read, its lease ran out", CoherencyLease, "holds", _ran_out),
     Place("C3", "a grant of no ask of this life", CoherencyLease, "_has_asked_for", _is_false),
+    Place("C3", "leases last longer, the log is slow", CoherencyWatch, "_lease_length_ms", _longer),
     Place("C4", "one is waited for no more", CoherencyWatch, "may_answer", _goes_on_without_one),
     Place("C5", "a slow node cools down", CoherencyWatch, "_was_slow", _cools_down),
     Place("C6", "a new master waits for leases", CoherencyWatch, "__init__", _has_to_wait),

@@ -44,6 +44,8 @@ class MachineFaults:
         self._kinds = [kind for kind in kinds if rng.random() < 0.5]
         ailing = [each for each in Trouble if each is not Trouble.NONE]
         self.troubles = [each for each in ailing if rng.random() < 0.6]
+        # By a generator of its own: what seeds that are named somewhere draw stays what it is.
+        self._slowing = random.Random(f"{simulation.seed}/slow brokers")
 
     def make_one_fast(self) -> None:
         """Perhaps let one machine's clocks run 1 % fast or slow, from the beginning: leases trust
@@ -60,6 +62,8 @@ class MachineFaults:
         self._on = True
         if self._kinds:
             self._plan()
+        if self._slowing.random() < 0.3:
+            self._slow_brokers_later()
         self.watch_disks()
 
     def stop(self) -> None:
@@ -155,6 +159,27 @@ class MachineFaults:
         span_ms = self._rng.choice((30, 300, 1_200, 4_000))
         self._sim.note(f"the broker is away for {span_ms} ms")
         bus.be_away(now_ns + span_ms * MS)
+
+    def _slow_brokers_later(self) -> None:
+        delay_ms = self._slowing.randrange(1, 4_000)
+        self._sim.scheduler.later(delay_ms * MS, self._slow_brokers)
+
+    def _slow_brokers(self) -> None:
+        """They take long for each record, whoever sends it, for some seconds."""
+        if not self._on:
+            return
+        weather = self._sim.weather
+        weather.produce_ms = self._slowing.choice((20, 100, 250))
+        self._sim.note(f"brokers take {weather.produce_ms} ms for a record")
+        self.count += 1
+        span_ms = self._slowing.choice((500, 2_000, 5_000))
+
+        def over() -> None:
+            weather.produce_ms = 0
+            if self._on:
+                self._slow_brokers_later()
+
+        self._sim.scheduler.later(span_ms * MS, over)
 
     def _clock(self) -> None:
         """It is set by minutes, for a while or for good."""

@@ -58,7 +58,7 @@ MS: Final = 1_000_000
 SECOND: Final = 1_000 * MS
 HISTORY_LINES: Final = 40
 HEAL_LOOK_MS: Final = 20
-CALM_MS: Final = 700
+CALM_MS: Final = 2_200
 TTL_MS: Final = 1_200
 TURN_MS_MAX: Final = 250
 """Of a master: below the shortest election's time-out here, and two renewals of a lease."""
