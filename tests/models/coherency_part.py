@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.records.acks import Ack
@@ -19,6 +20,7 @@ from leasehold.replication.granted_leases import GrantedLeases, _Holder
 SETTINGS: Final = CoherencySettings(
     # No defer: it is for clock *rates*, which are equal here, so every bound is met exactly.
     duration_ms=2,
+    duration_ms_max=2,
     renewal_ms=1,
     defer_ms=0,
     lag_ms_max=1_000_000,
@@ -133,12 +135,18 @@ class CoherencyPart:
         return self.running(Leases(granted._unknown_until_ns, tuple(sorted(known))), now)
 
     def grants(
-        self, seen: tuple[Seen, ...], log_end: int, now: int
+        self,
+        seen: tuple[Seen, ...],
+        log_end: int,
+        now: int,
+        length_ms: int = SETTINGS.duration_ms,
     ) -> tuple[tuple[Grant, ...], tuple[Seen, ...]]:
-        key = seen, log_end, now
+        """The grants of a record that is appended now, of leases of that length."""
+        key = seen, log_end, now, length_ms
         found = self._granted.get(key)
         if found is None:
             watch = self._watch(seen)
+            watch._settings = replace(SETTINGS, duration_ms=length_ms, duration_ms_max=length_ms)
             grants = watch.grants(log_end, now * NS_PER_MS)
             found = self._granted[key] = grants, self._seen(watch)
         return found

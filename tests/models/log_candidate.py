@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leasehold.model.records.log import Claim, Commit, Decisions, LogPosition
+from leasehold.model.records.log import Claim, Commit, Decisions, Grant, LogPosition
 from leasehold.replication.log.admission import Verdict
-from tests.models.coherency_part import CoherencyPart, Sent
+from tests.models.coherency_part import SETTINGS, CoherencyPart, Seen, Sent
 from tests.models.log_records import Known, Records
 from tests.models.log_world import Bounds, Candidate, Rules, Told, World, incarnation, placed
 
@@ -98,9 +98,19 @@ class CandidateSteps:
 
     def appends(self, world: World, who: int) -> Iterator[tuple[str, World]]:
         """The next record: with a commit, or with grants alone."""
+        watch, read = world.candidates[who].watch, world.candidates[who].read
+        for shorter in range(self._bounds.lengths):
+            length_ms = SETTINGS.duration_ms - shorter
+            grants, seen = self._coherency.grants(watch, read, world.now, length_ms)
+            yield from self._appends(world, who, grants, seen)
+            if not grants:
+                break
+
+    def _appends(
+        self, world: World, who: int, grants: tuple[Grant, ...], seen: tuple[Seen, ...]
+    ) -> Iterator[tuple[str, World]]:
         candidate = world.candidates[who]
         position = self._records.known(world.log[: candidate.read]).position
-        grants, seen = self._coherency.grants(candidate.watch, candidate.read, world.now)
         after = candidate._replace(watch=seen)
         choices: list[tuple[Commit, ...]] = [()] if grants else []
         if world.commits < self._bounds.commits:

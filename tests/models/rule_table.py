@@ -50,6 +50,7 @@ PROTOCOL: Final = (
             "replication",
             "repeats_wait_too",
             "lost_node_waits",
+            "longest_lease_waits",
             "takeover_waits",
             "earlier_grants_wait",
             "told_by_incarnation",

@@ -27,6 +27,7 @@ REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, reboots=1)
 ERRORS = Bounds(records=4, commits=2, epochs=2, errors=1)
 RESTART = Bounds(ticks=1, records=3, commits=1, acks=1, epochs=2, crashes=1)
 LEAVES = Bounds(ticks=2, records=3, commits=1, acks=2, leaves=1)
+LENGTHS = Bounds(ticks=2, records=3, commits=1, acks=2, lengths=2)
 CRASH = Bounds(records=4, commits=2, epochs=2, crashes=1)
 
 
@@ -56,6 +57,7 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
         ),
         pytest.param("C3: reboot", REBOOT, id="reboot"),
         pytest.param("C4: a replicant leaves", LEAVES, id="leaves"),
+        pytest.param("C4: leases of two lengths", LENGTHS, id="lengths"),
         pytest.param("L1 L2 L4: errors", ERRORS, id="errors"),
         pytest.param("L1 L4: crash", CRASH, id="crash"),
     ],
@@ -92,6 +94,13 @@ BROKEN = [
         "nobody is waited for",
         Rules(coherency=CoherencyRules(lost_node_waits=False)),
         ONE_MASTER,
+        FIRST_MISSED,
+    ),
+    (
+        "C4",
+        "a lease is waited for until the newest one ends, though a longer one runs",
+        Rules(coherency=CoherencyRules(longest_lease_waits=False)),
+        LENGTHS,
         FIRST_MISSED,
     ),
     (

@@ -17,6 +17,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.model.records.acks import Ack, PartReport
 from leasehold.model.records.log import Decisions, Grant, LogPosition, LogRecord
 from leasehold.model.records.requests import Result, ResultBatch
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication import node
 from leasehold.replication.acknowledging import Acknowledger
 from leasehold.replication.coherency import CoherencyLease, CoherencyWatch, RunningLeases
@@ -76,6 +77,7 @@ class CoherencyRules:
     takeover_waits: bool = True  # C6
     earlier_grants_wait: bool = True  # C6
     lost_node_waits: bool = True  # C4
+    longest_lease_waits: bool = True  # C4
     told_by_incarnation: bool = True  # C1, of what is received by the fast path
 
 
@@ -251,6 +253,18 @@ def _forget_what_was_granted_before(
 @BREAKS("lost_node_waits", CoherencyWatch, "applied_by_all")
 def _wait_for_nobody(_kept: Any, _watch: CoherencyWatch, _now_ns: int) -> None:
     pass
+
+
+@BREAKS("longest_lease_waits", CoherencyWatch, "grants")
+def _wait_for_the_newest_lease_alone(
+    kept: Any, watch: CoherencyWatch, log_end: int, now_ns: int
+) -> tuple[Grant, ...]:
+    given: tuple[Grant, ...] = kept(watch, log_end, now_ns)
+    for grant in given:
+        node = watch._nodes[grant.node, grant.incarnation]
+        length_ms = grant.duration_ms + watch._settings.defer_ms
+        node.wait_until_ns = node.ask_heard_ns + length_ms * NS_PER_MS
+    return given
 
 
 @BREAKS("told_by_incarnation", CoherencyWatch, "take_published")
