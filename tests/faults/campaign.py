@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from tests.faults.cluster import COMPILER, find_compiler, started
+from tests.faults.cluster import COMPILER, started
 from tests.faults.mutations import BROKEN, mutated
 from tests.faults.parts import Parts
 from tests.faults.recovery import Recovery, lateness
 from tests.faults.round import Report, Rounds
 from tests.faults.schedule import Schedule, draw, smaller
+from tests.support.cluster.preloaded import find_compiler
 
 ROUNDS_OF_CLUSTER: Final = 40
 """Then it is started anew: logs and topics grow."""
@@ -56,6 +57,8 @@ class Campaign:
         self._clusters = 0
         self.recovery = Recovery()
         self.kinds: Counter[str] = Counter()
+        self.effects: Counter[str] = Counter()
+        """Of faults of disks, by their kind: the calls and pages that they have befallen."""
         self.failed: list[Report] = []
         self.late: list[str] = []
         self.faults = 0
@@ -100,7 +103,10 @@ class Campaign:
     def _one(self, schedule: Schedule) -> Report:
         rounds = self._cluster()
         self._used += 1
+        before = Counter(rounds.effects)
         report = rounds.run(schedule)
+        self.effects.update(rounds.effects)
+        self.effects.subtract(before)
         self.rounds += 1
         self.faults += len(schedule.events)
         self.kinds.update(event.kind for event in schedule.events)
@@ -159,6 +165,8 @@ class Campaign:
     def _tell(self) -> None:
         drawn = ", ".join(f"{kind} {count}" for kind, count in sorted(self.kinds.items()))
         self._say(f"{self.faults} faults in {self.rounds} rounds: {drawn}")
+        befell = ", ".join(f"{kind} {count}" for kind, count in sorted(self.effects.items()))
+        self._say(f"calls and pages that faults of disks befell: {befell or 'none'}")
         self._say(f"{len(self.failed)} rounds failed, {len(self.late)} took longer than promised")
         for words in self.late:
             self._say(f"late: {words}")

@@ -1,5 +1,5 @@
 """The cluster of a harness: every process reaches each server by a link of its own, and has a wall
-clock of its own where the machine has a C compiler.
+clock and a disk of its own where the machine has a C compiler.
 
 Kafka tells a client where its brokers are, so the broker has a listener for each process, which
 names that process's proxy.
@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +22,11 @@ from leasehold.model.topics import Topics
 from tests.faults.kinds import SESSION_TTL_MS
 from tests.faults.links import Links
 from tests.faults.parts import KAFKA, REDIS, SQL, Parts
-from tests.support.cluster.system_clock import SOURCE, WallClock
+from tests.support.cluster import system_clock, system_disk
+from tests.support.cluster.preloaded import find_compiler, joined, make_library
+from tests.support.cluster.system_clock import WallClock
 from tests.support.cluster.system_cluster import until
+from tests.support.cluster.system_disk import FaultyDisk
 
 ENVIRON: Final[Mapping[str, str]] = {
     "LEASEHOLD_SESSION_TTL_MS": str(SESSION_TTL_MS),
@@ -36,9 +38,17 @@ ENVIRON: Final[Mapping[str, str]] = {
 COMPILER: Final = "cc"
 
 
-def find_compiler() -> str | None:
-    """Return the machine's C compiler; None without one."""
-    return shutil.which("cc") or shutil.which("gcc")
+@dataclass(frozen=True, slots=True)
+class Preloads:
+    """What is preloaded into processes, by their names; nothing where there is no C compiler."""
+
+    clocks: Mapping[str, WallClock]
+    disks: Mapping[str, FaultyDisk]
+
+    def environment(self, name: str) -> list[Mapping[str, str]]:
+        """Return what each wants in the environment of a process."""
+        found = (self.clocks.get(name), self.disks.get(name))
+        return [each.environment for each in found if each is not None]
 
 
 class FaultCluster(LocalCluster):
@@ -50,12 +60,13 @@ class FaultCluster(LocalCluster):
         data: Path,
         parts: Parts,
         links: Links,
-        clocks: Mapping[str, WallClock],
+        preloads: Preloads,
         libs: Path | None = None,
     ) -> None:
         self.parts = parts
         self.links = links
-        self.clocks = clocks
+        self.clocks, self.disks = preloads.clocks, preloads.disks
+        self._preloads = preloads
         self._libs = libs
         self._listeners = {
             f"{name}-{broker}": links.reserve(f"{name}-{broker}-listener")
@@ -103,16 +114,14 @@ class FaultCluster(LocalCluster):
         return found
 
     def env(self, name: str) -> dict[str, str]:
-        clock = self.clocks.get(name)
         own = super().env(name)
         own["PYTHONPATH"] = f"{self._libs or ROOT / 'libs'}{os.pathsep}{ROOT}"
         if self._libs is None:
             own |= self._compiled()
-        return {**own, **(clock.environment if clock else {})}
+        return joined(own, *self._preloads.environment(name))
 
     def server_env(self, name: str) -> dict[str, str]:
-        clock = self.clocks.get(name)
-        return {**super().server_env(name), **(clock.environment if clock else {})}
+        return joined(super().server_env(name), *self._preloads.environment(name))
 
     def start_links(self) -> None:
         """Start the proxies, which hold nothing up yet."""
@@ -139,8 +148,8 @@ class FaultCluster(LocalCluster):
 def started(folder: Path, parts: Parts, libs: Path | None = None) -> Iterator[FaultCluster]:
     """A cluster of `parts` with everything ready, ended on the way out."""
     folder.mkdir(parents=True, exist_ok=True)
-    clocks = _clocks(folder, (*parts.processes, *parts.redis_names))
-    cluster = FaultCluster(folder / "cluster", parts, Links(), clocks, libs)
+    preloads = _preloads(folder, parts)
+    cluster = FaultCluster(folder / "cluster", parts, Links(), preloads, libs)
     with cluster:
         cluster.start_links()
         try:
@@ -164,11 +173,14 @@ def read_windows(cluster: FaultCluster) -> list[dict[str, Any]]:
     return [json.loads(record.value) for record in records if record.value]
 
 
-def _clocks(folder: Path, names: tuple[str, ...]) -> dict[str, WallClock]:
+def _preloads(folder: Path, parts: Parts) -> Preloads:
     compiler = find_compiler()
     if compiler is None:
-        return {}
-    library = folder / "wall_clock.so"
-    command = [compiler, "-shared", "-fPIC", "-O2", "-Wall", "-o", str(library), str(SOURCE)]
-    subprocess.run([*command, "-ldl"], check=True, timeout=60)
-    return {name: WallClock(folder / f"{name}.clock", library) for name in names}
+        return Preloads({}, {})
+    clock = make_library(compiler, system_clock.SOURCE, folder)
+    disk = make_library(compiler, system_disk.SOURCE, folder)
+    clocked = (*parts.processes, *parts.redis_names)
+    return Preloads(
+        {name: WallClock(folder / f"{name}.clock", clock) for name in clocked},
+        {name: FaultyDisk(folder / f"{name}.disk", disk) for name in parts.disk_names},
+    )

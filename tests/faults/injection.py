@@ -11,10 +11,11 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import redis
 
@@ -23,10 +24,19 @@ from infra.processes import ProcessFailure
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.topics import Topics
 from tests.faults.cluster import FaultCluster
-from tests.faults.kinds import CONTROLLER, DISK_LOST
+from tests.faults.kinds import (
+    CONTROLLER,
+    DISK_LOST,
+    SHORT_OF_MEMORY,
+    SYNC_FAILS,
+    TAIL_LOST,
+    WRITE_FAILS,
+)
 from tests.faults.links import Links
 from tests.faults.parts import KAFKA
 from tests.faults.schedule import Event
+from tests.support.cluster.system_disk import cut_end, tear_wal
+from tests.support.cluster.system_memory import take_memory
 
 FULL_FROM_BYTES: Final = 96 * 1024
 """Below it a process's files may grow: its log can still say what is wrong."""
@@ -37,6 +47,8 @@ REDIS_FILES: Final = ("appendonlydir", "dump.rdb")
 WRONG: Final = "nobody has this password"
 """A replica that says one to a master without any gets nothing from it."""
 ASK_S: Final = 2.0
+METADATA: Final = "__cluster_metadata"
+SLOW_DISKS: Final = ("slow_disk", "redis_slow_disk", "broker_slow_disk")
 
 
 class Injection:
@@ -47,6 +59,10 @@ class Injection:
         self._folder = folder
         self._burners: list[subprocess.Popen[bytes]] = []
         self._was: dict[str, str] = {}  # what a name stood for when a fault befell it
+        self._befallen: dict[str, int] = {}  # calls that a disk's fault had befallen before
+        self.effects: Counter[str] = Counter()
+        """By the kind of fault: calls that were late or have failed, frames or bytes that are
+        lost."""
         self._pause = threading.Event()  # never set: it paces
         self._begin: dict[str, Callable[[Event], None]] = {
             "kill": lambda e: self._kill(e.who),
@@ -54,7 +70,13 @@ class Injection:
             **dict.fromkeys(("cut", "delay", "throttle", "reset", "refuse"), self._disturb),
             "older_disk": self._older_disk,
             "empty_disk": self._empty_disk,
-            "full_disk": lambda e: self._limit(e.who, FULL_FROM_BYTES),
+            "full_disk": lambda e: self._limit(e.who, resource.RLIMIT_FSIZE, FULL_FROM_BYTES),
+            SHORT_OF_MEMORY: self._take_memory,
+            "torn_pages": self._tear,
+            **dict.fromkeys(SLOW_DISKS, lambda e: self._ail(e, **e.detail)),
+            SYNC_FAILS: lambda e: self._ail(e, syncs_fail=True),
+            "redis_sync_fails": lambda e: self._ail(e, syncs_fail=True),
+            WRITE_FAILS: lambda e: self._ail(e, syncs_fail=True, writes_fail=True),
             "clock_jump": lambda e: cluster.clocks[e.who].ahead(e.detail["ahead_s"]),
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(e.detail["ppm"]),
             "redis_kill": lambda e: self._kill(e.who),
@@ -67,13 +89,18 @@ class Injection:
             "one_broker_kill": lambda e: self._kill(e.who),
             "one_broker_pause": lambda e: self._signal(e.who, signal.SIGSTOP),
             DISK_LOST: self._empty_broker,
+            TAIL_LOST: self._cut_broker,
+            "redis_tail": self._cut_redis,
             "controller_kill": lambda _: self._kill_controller(),
             "busy": self._burn,
             "poison": self._poison,
         }
         self._mend: dict[str, Callable[[Event], None]] = {
             "pause": lambda e: self._signal(e.who, signal.SIGCONT),
-            "full_disk": self._make_room,
+            "full_disk": lambda e: self._unlimit(e.who, resource.RLIMIT_FSIZE),
+            SHORT_OF_MEMORY: lambda e: self._unlimit(e.who, resource.RLIMIT_AS),
+            **dict.fromkeys((*SLOW_DISKS, "redis_sync_fails"), self._mend_disk),
+            **dict.fromkeys((SYNC_FAILS, WRITE_FAILS), self._mend_and_start),
             "clock_jump": lambda e: cluster.clocks[e.who].ahead(0),
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(0),
             "redis_flush": lambda _: None,
@@ -86,9 +113,10 @@ class Injection:
             "poison": lambda _: None,
             "broker_kill": lambda _: cluster.start(KAFKA, wait=False),
             **dict.fromkeys(("cut", "delay", "throttle", "reset", "refuse"), self._mend_link),
-            **dict.fromkeys(("kill", "older_disk", "empty_disk"), self._start),
+            **dict.fromkeys(("kill", "older_disk", "empty_disk", "torn_pages"), self._start),
             **dict.fromkeys(("redis_kill", "redis_empty", "redis_failover"), self._start),
             **dict.fromkeys(("one_broker_kill", DISK_LOST, "controller_kill"), self._start),
+            **dict.fromkeys((TAIL_LOST, "redis_tail"), self._start),
         }
 
     @property
@@ -119,6 +147,8 @@ class Injection:
         for clock in self._cluster.clocks.values():
             clock.ahead(0)
             clock.run_at(0)
+        for disk in self._cluster.disks.values():
+            disk.mend()
         for name in (*self._cluster.server_names, *self._cluster.parts.processes):
             pid = self._cluster.pid(name)
             if pid is None:
@@ -141,17 +171,23 @@ class Injection:
         except ProcessFailure:
             return  # it has ended meanwhile: who waits for recovery finds that out
 
-    def _limit(self, name: str, limit: int) -> None:
+    def _limit(self, name: str, what: int, limit: int) -> None:
         pid = self._cluster.pid(name)
         if pid is not None:
-            _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit, hard))
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                _, hard = resource.prlimit(pid, what)
+                resource.prlimit(pid, what, (limit, hard))
 
-    def _make_room(self, event: Event) -> None:
-        if self._cluster.is_running(event.who):
-            self._limit(event.who, resource.RLIM_INFINITY)
+    def _unlimit(self, name: str, what: int) -> None:
+        if self._cluster.is_running(name):
+            self._limit(name, what, resource.RLIM_INFINITY)
         else:
-            self._cluster.start(event.who, wait=False)
+            self._cluster.start(name, wait=False)
+
+    def _take_memory(self, event: Event) -> None:
+        pid = self._cluster.pid(event.who)
+        if pid is not None:
+            take_memory(pid, event.detail["room_mb"] << 20)
 
     # ------------------------------------------------------------ links
 
@@ -181,6 +217,26 @@ class Injection:
         self._kill(event.who)
         shutil.rmtree(self._cluster.data / event.who, ignore_errors=True)
 
+    def _tear(self, event: Event) -> None:
+        self._kill(event.who)
+        store = self._cluster.data / event.who / STORE
+        self.effects[event.kind] += tear_wal(store, random.Random(event.detail["seed"]))
+
+    def _ail(self, event: Event, **how: Any) -> None:
+        disk = self._cluster.disks[event.who]
+        self._befallen[event.who] = sum(disk.befallen)
+        disk.be(**how)
+
+    def _mend_disk(self, event: Event) -> None:
+        disk = self._cluster.disks[event.who]
+        disk.mend()
+        self.effects[event.kind] += sum(disk.befallen) - self._befallen.pop(event.who)
+
+    def _mend_and_start(self, event: Event) -> None:
+        self._mend_disk(event)
+        if not self._cluster.is_running(event.who):
+            self._cluster.start(event.who, wait=False)
+
     # ------------------------------------------------------------ Redis
 
     def _flush(self) -> None:
@@ -195,6 +251,12 @@ class Injection:
             path = self._cluster.data / name / file
             shutil.rmtree(path, ignore_errors=True)
             path.unlink(missing_ok=True)
+
+    def _cut_redis(self, event: Event) -> None:
+        """Lose what was appended last, and not synced."""
+        self._kill(event.who)
+        for path in (self._cluster.data / event.who / REDIS_FILES[0]).glob("*.incr.aof"):
+            self.effects[event.kind] += cut_end(path, event.detail["lost_bytes"])
 
     def _fail_over(self, event: Event) -> None:
         """Kill the master, whose replica has heard nothing of it for a while: what it has answered
@@ -221,6 +283,16 @@ class Injection:
     def _empty_broker(self, event: Event) -> None:
         self._kill(event.who)
         self._cluster.brokers.empty(event.who)
+
+    def _cut_broker(self, event: Event) -> None:
+        """As a power cut that comes before the kernel has written: the end of each partition's
+        newest segment. ⚠ Not of the metadata, which a broker syncs."""
+        self._kill(event.who)
+        data = self._cluster.brokers.by_name[event.who].data
+        for partition in data.glob("*-[0-9]*"):
+            segments = sorted(partition.glob("*.log"))
+            if segments and not partition.name.startswith(METADATA):
+                self.effects[event.kind] += cut_end(segments[-1], event.detail["lost_bytes"])
 
     def _kill_controller(self) -> None:
         """Kill the active controller, or any broker while none is known."""

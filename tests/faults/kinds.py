@@ -61,6 +61,12 @@ def _processes(parts: Parts) -> Sequence[str]:
     return parts.processes
 
 
+def _services(parts: Parts) -> Sequence[str]:
+    """Processes of the product alone, without those that have a replica or an agent in them."""
+    others = (*parts.embedded, *parts.followers)
+    return tuple(name for name in parts.processes if name not in others)
+
+
 def _nodes(parts: Parts) -> Sequence[str]:
     return parts.nodes
 
@@ -80,6 +86,10 @@ def _one_broker(parts: Parts) -> Sequence[str]:
 
 def _controller(parts: Parts) -> Sequence[str]:
     return () if parts.brokers == ONE else (CONTROLLER,)
+
+
+def _brokers(parts: Parts) -> Sequence[str]:
+    return parts.broker_names
 
 
 def _redis(_: Parts) -> Sequence[str]:
@@ -135,6 +145,22 @@ def _poison(rng: random.Random) -> dict[str, Any]:
     return {"seed": rng.randrange(1 << 30), "records": rng.choice((1, 5, 40))}
 
 
+def _slow_disk(rng: random.Random) -> dict[str, Any]:
+    return {"sync_ms": rng.choice((20, 100, 400)), "write_us": rng.choice((0, 500, 5_000))}
+
+
+def _memory(rng: random.Random) -> dict[str, Any]:
+    return {"room_mb": rng.choice((0, 2, 16))}
+
+
+def _tear(rng: random.Random) -> dict[str, Any]:
+    return {"seed": rng.randrange(1 << 30)}
+
+
+def _tail(rng: random.Random) -> dict[str, Any]:
+    return {"lost_bytes": rng.choice((1, 300, 20_000))}
+
+
 def _lag(rng: random.Random) -> dict[str, Any]:
     return {"lag_ms": rng.choice((100, 400, 1_000))}
 
@@ -145,9 +171,18 @@ STARTED_MS: Final = 15_000
 """A broker or a node that is started anew."""
 
 LED_AGAIN: Final = (LED_AGAIN_MS + ANY_MASTER_MS, LED_AGAIN_MS + ANY_MASTER_MS)
+ROOM: Final = (ROOM_MS, ROOM_MS)
 DISK_LOST: Final = "broker_disk"
+SYNC_FAILS: Final = "sync_fails"
+WRITE_FAILS: Final = "write_fails"
+SHORT_OF_MEMORY: Final = "short_of_memory"
+ENDS_ITS_PROCESS: Final = frozenset({"full_disk", SYNC_FAILS, WRITE_FAILS, SHORT_OF_MEMORY})
+"""Who can't write, or has no memory, says so and ends, rather than go on with what it might not
+have."""
+TAIL_LOST: Final = "broker_tail"
+LOSE_RECORDS: Final = frozenset({DISK_LOST, TAIL_LOST})
 OF_SEVERAL_BROKERS: Final = frozenset(
-    {"one_broker_kill", "one_broker_pause", DISK_LOST, "controller_kill"}
+    {"one_broker_kill", "one_broker_pause", "controller_kill", *LOSE_RECORDS}
 )
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -163,12 +198,38 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("older_disk", 4, _nodes, (0, 1_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
         Kind("empty_disk", 4, _nodes, (0, 1_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
         Kind("full_disk", 3, _nodes, (500, 2_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
+        Kind(SYNC_FAILS, 4, _nodes, (1_500, 5_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS, needs="cc"),
+        Kind(WRITE_FAILS, 2, _nodes, (500, 2_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS, needs="cc"),
+        Kind("torn_pages", 4, _nodes, (0, 1_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _tear),
+        Kind(
+            "slow_disk",
+            4,
+            _nodes,
+            (1_000, 4_000),
+            ANY_MASTER_MS,
+            LEASE_MS + ROOM_MS,
+            _slow_disk,
+            "cc",
+        ),
+        Kind("redis_slow_disk", 2, _redis_server, (1_000, 4_000), *ROOM, _slow_disk, "cc"),
+        Kind("redis_sync_fails", 2, _redis_server, (1_500, 4_000), *ROOM, needs="cc"),
+        Kind("broker_slow_disk", 4, _brokers, (1_000, 5_000), None, None, _slow_disk, "cc"),
+        Kind(
+            SHORT_OF_MEMORY,
+            3,
+            _services,
+            (500, 2_500),
+            ANY_MASTER_MS,
+            LEASE_MS + ROOM_MS,
+            _memory,
+        ),
         Kind("clock_jump", 4, _clocked, (500, 3_000), ROOM_MS, ROOM_MS, _jump, "cc"),
         Kind("clock_rate", 3, _nodes, (1_000, 4_000), ROOM_MS, ROOM_MS, _rate, "cc"),
         Kind("redis_kill", 3, _redis_server, (0, 2_000), ROOM_MS, ROOM_MS),
         Kind("redis_pause", 3, _redis_server, (200, 4_000), ROOM_MS, ROOM_MS),
         Kind("redis_flush", 3, _redis, (100, 200), ROOM_MS, ROOM_MS),
         Kind("redis_empty", 2, _redis_server, (0, 1_000), ROOM_MS, ROOM_MS),
+        Kind("redis_tail", 2, _redis_server, (0, 1_000), ROOM_MS, ROOM_MS, _tail),
         Kind("broker_pause", 4, _kafka, (200, 3_500), None, None),
         Kind("broker_kill", 2, _kafka, (0, 1_000), None, None),
         Kind("busy", 3, _machine, (500, 2_500), None, None, _burners),
@@ -176,6 +237,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("one_broker_kill", 6, _one_broker, (0, 6_000), *LED_AGAIN),
         Kind("one_broker_pause", 6, _one_broker, (200, 8_000), *LED_AGAIN),
         Kind(DISK_LOST, 3, _one_broker, (0, 3_000), *LED_AGAIN),
+        Kind(TAIL_LOST, 3, _one_broker, (0, 3_000), *LED_AGAIN, _tail),
         Kind("controller_kill", 4, _controller, (0, 6_000), *LED_AGAIN),
         Kind("redis_failover", 6, _failover, (4_000, 8_000), ROOM_MS, ROOM_MS, _lag),
     )

@@ -83,6 +83,11 @@ class Parts:
         return redis_names(self.redis)
 
     @property
+    def disk_names(self) -> tuple[str, ...]:
+        """Return whose disk may ail."""
+        return (*self.nodes, *self.redis_names, *self.broker_names)
+
+    @property
     def servers(self) -> tuple[str, ...]:
         """Return what each process has a link to. ⚠ Not Redis where there are Sentinels: they tell
         clients where it is."""

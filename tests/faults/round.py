@@ -18,6 +18,7 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records.acks import Ack
 from tests.faults.cluster import FaultCluster, read_windows
 from tests.faults.injection import Injection
+from tests.faults.kinds import ENDS_ITS_PROCESS, SHORT_OF_MEMORY
 from tests.faults.parts import SQL
 from tests.faults.recovery import Waits, waits_of
 from tests.faults.schedule import Event, Schedule
@@ -57,6 +58,7 @@ LOOK_AGAIN_S: Final = 0.02
 LINGER_S: Final = 5.5
 """Longer than the session of an agent that is cut off, so that nobody waits for it any more."""
 CHECKS_MAX: Final = 5
+NO_MEMORY: Final = "MemoryError"
 CLOCKS: Final = frozenset({"clock_jump", "clock_rate"})
 
 
@@ -88,6 +90,11 @@ class Rounds:
         self._agent = Agent(settings_of(cluster, "h1"))
         self._injection = Injection(cluster, folder)
         self._number = 0
+
+    @property
+    def effects(self) -> Mapping[str, int]:
+        """Return how many calls and pages faults of disks have befallen so far, by their kind."""
+        return self._injection.effects
 
     def close(self) -> None:
         """Leave the cluster; it goes on."""
@@ -297,7 +304,8 @@ class _Round:
         for name in (*self._cluster.server_names, *self._parts.processes):
             if not self._cluster.is_running(name):
                 last = self._cluster.log_tail(name, 1)
-                if not any(e.who == name and e.kind == "full_disk" for e in self._schedule.events):
+                events = self._schedule.events
+                if not any(e.who == name and e.kind in ENDS_ITS_PROCESS for e in events):
                     self._ended.append(f"{name} ended by itself; its last line: {last}")
                 self._cluster.start(name, wait=False)
 
@@ -427,10 +435,16 @@ class _Round:
             with self._log_of(name).open("rb") as log:
                 log.seek(begin)
                 text = log.read(LOG_BYTES_MAX).decode("utf-8", "replace")
-            _, traceback, behind = text.partition("Traceback (most recent call last)")
-            if traceback:
-                found.append(f"{name} logged a traceback: {behind[:1_500]}")
+            _, *tracebacks = text.split("Traceback (most recent call last)")
+            for behind in tracebacks:
+                if not (self._is_short_of_memory(name) and NO_MEMORY in behind):
+                    found.append(f"{name} logged a traceback: {behind[:1_500]}")
+                    break
         return found
+
+    def _is_short_of_memory(self, name: str) -> bool:
+        events = self._schedule.events
+        return any(event.who == name and event.kind == SHORT_OF_MEMORY for event in events)
 
     def _checked(self) -> list[str]:
         """What `leasehold check` finds: the conditions of d ⊨ S and the checksums of every node."""

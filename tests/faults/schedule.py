@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from tests.faults.kinds import DISK_LOST, KINDS, OF_SEVERAL_BROKERS, Kind
+from tests.faults.kinds import KINDS, LOSE_RECORDS, OF_SEVERAL_BROKERS, Kind
 from tests.faults.parts import KAFKA, REDIS, SETS, Parts
 
 FORMAT: Final = 1
 SPAN_MS: Final = 3_000
-"""Faults begin within so long after the clients; each ends by itself."""
+"""Faults begin within so long after the clients; each ends by itself. More than `EVENTS_MAX` have
+as much more time."""
 EVENTS_MAX: Final = 4
 LEVELS: Final = ("default", "read committed", "snapshot", "serializable", "linearizable")
 
@@ -84,22 +85,24 @@ def draw(
     # Swarm testing: a round without some kinds reaches states that one with all never does.
     kinds = [kind for kind in kinds if rng.random() < 0.6] or kinds
     count = events or rng.choice((1, 2, 2, 2, 3, EVENTS_MAX))
-    drawn = sorted((_event(rng, kinds, parts) for _ in range(count)), key=lambda event: event.at_ms)
+    span_ms = SPAN_MS * max(1, count // EVENTS_MAX)
+    made = (_event(rng, kinds, parts, span_ms) for _ in range(count))
+    drawn = sorted(made, key=lambda event: event.at_ms)
     levels = tuple(sorted(rng.sample(LEVELS, 2), key=LEVELS.index))
     return Schedule(seed, parts.name, levels, _apart(_bearable(drawn), parts))
 
 
-def _event(rng: random.Random, kinds: list[Kind], parts: Parts) -> Event:
+def _event(rng: random.Random, kinds: list[Kind], parts: Parts, span_ms: int) -> Event:
     (kind,) = rng.choices(kinds, [kind.weight for kind in kinds])
     who = rng.choice(list(kind.whom(parts)))
-    at_ms = rng.randrange(SPAN_MS)
+    at_ms = rng.randrange(span_ms)
     return Event(at_ms, kind.name, who, rng.randint(*kind.for_ms), kind.detail(rng))
 
 
 def _bearable(events: list[Event]) -> list[Event]:
     """Leave out what nobody promises to survive: a record is on two of three disks, so beside one
-    that is lost no other broker may be away."""
-    lost = next((event for event in events if event.kind == DISK_LOST), None)
+    that has lost some no other broker may be away."""
+    lost = next((event for event in events if event.kind in LOSE_RECORDS), None)
     if lost is None:
         return events
     return [event for event in events if event is lost or event.kind not in OF_SEVERAL_BROKERS]
@@ -120,11 +123,11 @@ def _apart(events: list[Event], parts: Parts) -> tuple[Event, ...]:
 
 
 def _place_of(event: Event, parts: Parts) -> str:
-    """Return what a fault has for itself: of brokers one at a time, as two of three have to be
-    there; of a process's links to them all or one; of Redis one server, since the other one is its
-    replica."""
+    """Return what a fault has for itself: brokers one at a time, as two of three have to be there
+    and in time; of a process's links those to them all or one; of Redis one server, since the other
+    one is its replica."""
     process, _, server = event.who.partition("-")
-    if event.kind in OF_SEVERAL_BROKERS:
+    if event.kind in OF_SEVERAL_BROKERS or event.who in parts.broker_names:
         return KAFKA
     if event.who in parts.redis_names:
         return REDIS

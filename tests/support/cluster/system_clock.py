@@ -8,9 +8,7 @@ date that somebody sets moves no boot-time clock) it breaks CPython's sleep and 
 from __future__ import annotations
 
 import mmap
-import shutil
 import struct
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +19,7 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
+from tests.support.cluster.preloaded import find_compiler, make_library
 from tests.support.cluster.secure_suite import secrets_of
 
 SOURCE: Final = Path(__file__).with_name("wall_clock.c")
@@ -87,12 +86,10 @@ def clocked(
 ) -> Iterator[ClockedCluster]:
     """Kafka by the host's clock; Redis, the services and the processes `others`, which a test
     starts itself, by clocks of their own."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
+    compiler = find_compiler()
     if compiler is None:
         pytest.skip(SKIPPED)
-    library = folder / "wall_clock.so"
-    made = [compiler, "-shared", "-fPIC", "-O2", "-Wall", "-o", str(library), str(SOURCE), "-ldl"]
-    subprocess.run(made, check=True, timeout=60)
+    library = make_library(compiler, SOURCE, folder)
     names = (REDIS, *services, *others)
     clocks = {name: WallClock(folder / f"{name}.clock", library) for name in names}
     cluster = ClockedCluster(folder / "cluster", environ, clocks)
