@@ -116,9 +116,7 @@ class TopicEndsReader:
                     self._answers.put(error)
                 except Exception as error:  # noqa: BLE001 - a fault of this program's, told as such
                     words = f"asking where topics end failed: {type(error).__name__}: {error}"
-                    told = BusUnavailable(words)
-                    told.__cause__ = error
-                    self._answers.put(told)
+                    self._answers.put(BusUnavailable(words))
 
     def _open(self, opened: ExitStack) -> TopicReader:
         give_up = self._closing.is_set
