@@ -26,8 +26,16 @@ SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "0"))
 FEW: Final = 20
 AT_ONCE: Final = 3
 """Faults of a round, where there are few: most of a round is its beginning and its end."""
+FIRST_SEED: Final = 212_130
+"""Of the few: a seed whose rounds have shown two defects, a node that nobody heard and a feed that
+never came. Those that are drawn anew are the many, and `make faults`."""
 SLOW: Final = ("broker_kill",)
 """A broker takes as long to come back as a whole round does."""
+NEW: Final = (
+    *("sync_fails", "write_fails", "torn_pages", "slow_disk", "short_of_memory"),
+    *("redis_slow_disk", "redis_sync_fails", "redis_tail", "broker_slow_disk"),
+)
+"""Kinds of which few rounds were judged so far: the many draw them."""
 MANY: Final = 200
 
 
@@ -41,7 +49,8 @@ def run(wishes: Wishes, folder: Path, tell: Tell) -> None:
 
 
 def test_c1_l5_faults_lose_nothing(tmp_path: Path, tell: Tell) -> None:
-    wishes = Wishes(parts=LIGHT, faults=FEW, seed=SEED, events=AT_ONCE, without=SLOW)
+    seed = SEED or FIRST_SEED
+    wishes = Wishes(parts=LIGHT, faults=FEW, seed=seed, events=AT_ONCE, without=(*SLOW, *NEW))
     run(wishes, tmp_path, tell)
 
 
