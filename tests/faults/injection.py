@@ -99,7 +99,8 @@ class Injection:
             "pause": lambda e: self._signal(e.who, signal.SIGCONT),
             "full_disk": lambda e: self._unlimit(e.who, resource.RLIMIT_FSIZE),
             SHORT_OF_MEMORY: lambda e: self._unlimit(e.who, resource.RLIMIT_AS),
-            **dict.fromkeys((*SLOW_DISKS, "redis_sync_fails"), self._mend_disk),
+            **dict.fromkeys(SLOW_DISKS, self._mend_disk),
+            "redis_sync_fails": self._mend_and_start_anew,
             **dict.fromkeys((SYNC_FAILS, WRITE_FAILS), self._mend_and_start),
             "clock_jump": lambda e: cluster.clocks[e.who].ahead(0),
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(0),
@@ -238,6 +239,13 @@ class Injection:
             self._cluster.start(event.who, wait=False)
 
     # ------------------------------------------------------------ Redis
+
+    def _mend_and_start_anew(self, event: Event) -> None:
+        """⚠ A Redis of which a sync has failed refuses writes (MISCONF) until one succeeds, and
+        tries none while there is nothing to write: somebody has to start it anew."""
+        self._mend_disk(event)
+        self._kill(event.who)
+        self._start(event)
 
     def _flush(self) -> None:
         master = self._cluster.redis.master()

@@ -98,7 +98,13 @@ class AsyncpgSession:
             return self._runner.run(work)
         except asyncpg.PostgresError as error:
             raise SqlFailure(error.sqlstate or "", str(error), lost=self._is_lost()) from error
-        except (OSError, asyncpg.InterfaceError, TimeoutError) as error:
+        except (
+            OSError,
+            asyncpg.InterfaceError,
+            TimeoutError,
+            asyncpg.InternalClientError,
+        ) as error:
+            # The last one: it has heard why the server ends the connection while it was idle.
             if self._connection is None:
                 self._runner.close()
             raise SqlFailure("", f"{type(error).__name__}: {error}", lost=True) from error
