@@ -17,6 +17,13 @@ INDEFINITE: Final = ("08", "57P01", "57P02", "57014")
 """SQLSTATEs, or their classes, after which a client knows nothing: T5's own, and those of a
 connection or a server that went away. 57014: a statement that was ended may have been sent."""
 
+BROKEN: Final = (
+    *(OSError, TimeoutError),
+    *(asyncpg.InterfaceError, asyncpg.InternalClientError),
+)
+"""What asyncpg raises of a connection that broke; the last one where the server has said, while it
+was idle, why it ends it."""
+
 
 class SqlFailure(Exception):
     """A statement was not answered with rows. `sqlstate` "": the connection broke. `lost`: the
@@ -98,13 +105,7 @@ class AsyncpgSession:
             return self._runner.run(work)
         except asyncpg.PostgresError as error:
             raise SqlFailure(error.sqlstate or "", str(error), lost=self._is_lost()) from error
-        except (
-            OSError,
-            asyncpg.InterfaceError,
-            TimeoutError,
-            asyncpg.InternalClientError,
-        ) as error:
-            # The last one: it has heard why the server ends the connection while it was idle.
+        except BROKEN as error:
             if self._connection is None:
                 self._runner.close()
             raise SqlFailure("", f"{type(error).__name__}: {error}", lost=True) from error
