@@ -17,7 +17,7 @@ from typing import Final
 
 from leasehold.adapters.kafka.version_stream import KafkaVersionStream
 from leasehold.client.agent import Agent
-from leasehold.model.records.acks import AgentWord
+from leasehold.model.records.acks import AgentMessage
 from leasehold.model.records.events import VersionEvent
 from leasehold.settings.client import ClientSettings
 
@@ -50,7 +50,7 @@ class SharedRoad:
         self._ends = True
         self.queue.put(None)
 
-    def acknowledge(self, agent: str, record: AgentWord) -> None:
+    def acknowledge(self, agent: str, record: AgentMessage) -> None:
         with self._send_lock:  # a TopicWriter is for one thread
             self._road.acknowledge(agent, record)
 

@@ -73,10 +73,10 @@ class Injection:
             "full_disk": lambda e: self._limit(e.who, resource.RLIMIT_FSIZE, FULL_FROM_BYTES),
             SHORT_OF_MEMORY: self._take_memory,
             "torn_pages": self._tear,
-            **dict.fromkeys(SLOW_DISKS, lambda e: self._ail(e, **e.detail)),
-            SYNC_FAILS: lambda e: self._ail(e, syncs_fail=True),
-            "redis_sync_fails": lambda e: self._ail(e, syncs_fail=True),
-            WRITE_FAILS: lambda e: self._ail(e, syncs_fail=True, writes_fail=True),
+            **dict.fromkeys(SLOW_DISKS, lambda e: self._disturb_disk(e, **e.detail)),
+            SYNC_FAILS: lambda e: self._disturb_disk(e, syncs_fail=True),
+            "redis_sync_fails": lambda e: self._disturb_disk(e, syncs_fail=True),
+            WRITE_FAILS: lambda e: self._disturb_disk(e, syncs_fail=True, writes_fail=True),
             "clock_jump": lambda e: cluster.clocks[e.who].ahead(e.detail["ahead_s"]),
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(e.detail["ppm"]),
             "redis_kill": lambda e: self._kill(e.who),
@@ -223,7 +223,7 @@ class Injection:
         store = self._cluster.data / event.who / STORE
         self.effects[event.kind] += tear_wal(store, random.Random(event.detail["seed"]))
 
-    def _ail(self, event: Event, **how: Any) -> None:
+    def _disturb_disk(self, event: Event, **how: Any) -> None:
         disk = self._cluster.disks[event.who]
         self._befallen[event.who] = sum(disk.befallen)
         disk.be(**how)

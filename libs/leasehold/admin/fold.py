@@ -283,7 +283,7 @@ def _acknowledged(draft: _Draft, ack: Ack, _now_us: int) -> None:
     draft.view = view
 
 
-def _keep_newest(
+def _keep_last(
     known: Mapping[NameT, SentT], name: NameT, report: SentT, most: int
 ) -> Mapping[NameT, SentT]:
     """Return what is known with a report under its name; of more than `most` the one that was heard
@@ -296,28 +296,28 @@ def _keep_newest(
 
 
 def _copied(draft: _Draft, ack: Ack) -> None:
-    copies = _keep_newest(draft.view.copies, ack.node, ack, COPIES_MAX)
+    copies = _keep_last(draft.view.copies, ack.node, ack, COPIES_MAX)
     draft.view = replace(draft.view, copies=copies)
 
 
 def _told_open(draft: _Draft, report: AccessReport, _now_us: int) -> None:
-    open_nodes = _keep_newest(draft.view.open_nodes, report.node, report, OPEN_NODES_MAX)
+    open_nodes = _keep_last(draft.view.open_nodes, report.node, report, OPEN_NODES_MAX)
     draft.view = replace(draft.view, open_nodes=open_nodes)
 
 
 def _told_of_node(draft: _Draft, report: NodeReport, _now_us: int) -> None:
-    reports = _keep_newest(draft.view.node_reports, report.node, report, NODE_REPORTS_MAX)
+    reports = _keep_last(draft.view.node_reports, report.node, report, NODE_REPORTS_MAX)
     draft.view = replace(draft.view, node_reports=reports)
 
 
 def _told_part(draft: _Draft, report: PartReport, _now_us: int) -> None:
-    parts = _keep_newest(draft.view.parts, report.node, report, NODE_REPORTS_MAX)
+    parts = _keep_last(draft.view.parts, report.node, report, NODE_REPORTS_MAX)
     draft.view = replace(draft.view, parts=parts)
 
 
 def _told_of_process(draft: _Draft, report: ProcessReport, _now_us: int) -> None:
     name = report.process
-    processes = _keep_newest(draft.view.processes, name, report, PROCESSES_MAX)
+    processes = _keep_last(draft.view.processes, name, report, PROCESSES_MAX)
     if processes.get(name) is report and report.ended:
         processes = {each: told for each, told in processes.items() if each != name}
     draft.view = replace(draft.view, processes=processes)
@@ -325,7 +325,7 @@ def _told_of_process(draft: _Draft, report: ProcessReport, _now_us: int) -> None
 
 def _held_back(draft: _Draft, report: HoldingReport, _now_us: int) -> None:
     name = (report.agent, report.table_id, report.version)
-    held_back = _keep_newest(draft.view.held_back, name, report, HELD_BACK_MAX)
+    held_back = _keep_last(draft.view.held_back, name, report, HELD_BACK_MAX)
     draft.view = replace(draft.view, held_back=held_back)
 
 

@@ -59,7 +59,7 @@ from leasehold.model.errors import (
 )
 from leasehold.model.features import NEWEST
 from leasehold.model.ports import Now
-from leasehold.model.records.acks import AgentWord, LeaseAck, ProcessReport
+from leasehold.model.records.acks import AgentMessage, LeaseAck, ProcessReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.settings.client import ClientSettings
 
@@ -92,7 +92,7 @@ class VersionStream(Protocol):
         """What has been published since the last call; first of all every table's newest."""
         ...
 
-    def acknowledge(self, agent: str, record: AgentWord) -> None:
+    def acknowledge(self, agent: str, record: AgentMessage) -> None:
         """A LeaseAck only wakes the waiter (D4), reports are for people: a lost one costs time and
         nothing else."""
         ...

@@ -41,7 +41,7 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.model.features import NEWEST
-from leasehold.model.records.acks import AgentWord, HoldingReport, ProcessReport
+from leasehold.model.records.acks import AgentMessage, HoldingReport, ProcessReport
 from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import ClusterSettings
@@ -117,7 +117,7 @@ class VersionStream:
             self._events.clear()
             return found
 
-    def acknowledge(self, agent: str, record: AgentWord) -> None:
+    def acknowledge(self, agent: str, record: AgentMessage) -> None:
         with self.something:
             if isinstance(record, HoldingReport):
                 self.reports.append(record)

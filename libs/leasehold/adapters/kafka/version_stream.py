@@ -10,7 +10,7 @@ from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
-from leasehold.model.records.acks import AgentWord
+from leasehold.model.records.acks import AgentMessage
 from leasehold.model.records.events import VersionEvent
 from leasehold.settings.environment import KafkaSettings
 
@@ -64,7 +64,7 @@ class KafkaVersionStream:
             self._begin_again.set()
             return []
 
-    def acknowledge(self, agent: str, record: AgentWord) -> None:
+    def acknowledge(self, agent: str, record: AgentMessage) -> None:
         if self._writer is None:
             self._writer = TopicWriter(self._settings, "leasehold-acks", topic=self._acks)
         data = self._codec.encode(record)

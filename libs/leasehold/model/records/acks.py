@@ -162,7 +162,7 @@ class ProcessReport(NamedTuple):
     ended: bool = False
 
 
-AgentWord: TypeAlias = LeaseAck | HoldingReport | ProcessReport
+AgentMessage: TypeAlias = LeaseAck | HoldingReport | ProcessReport
 """What an agent says."""
 Acknowledgement: TypeAlias = (
     Ack
