@@ -27,7 +27,7 @@ QUORUM: Final = 2
 DOWN_AFTER_MS: Final = 3_000
 FAILOVER_MS: Final = 10_000
 """Within this time a failover is to be done; twice as long until the next one is tried."""
-FAILOVER_DEADLINE_S: Final = 30.0
+FAILOVER_DEADLINE_S: Final = 90.0
 SINGLE: Final = "single"
 MODES: Final = (SINGLE, SENTINEL)
 ASK_S: Final = 2.0
@@ -171,18 +171,30 @@ class RedisServers:
         return told.pop() if len(told) == 1 else ""
 
     def fail_over(self, deadline_s: float = FAILOVER_DEADLINE_S) -> None:
-        """Ask Sentinels to make the replica master although the master lives. One that has just
-        begun they know a few seconds later. Raises RedisError."""
+        """Make the replica master although the master lives, and return once Sentinels agree on it.
+        They are asked again where they refuse, as they know one that has just begun a few seconds
+        later, or give up what they began. Raises ProcessFailure, RedisError."""
         give_up = time.monotonic() + deadline_s
-        with self._client(self.sentinels[0]) as sentinel:
-            while True:
-                try:
-                    sentinel.execute_command("SENTINEL", "FAILOVER", SERVICE)
-                    return
-                except redis.ResponseError:
-                    if time.monotonic() > give_up:
-                        raise
-                    time.sleep(LOOK_AGAIN_S)
+        asked, before, refused = self.sentinels[0], self.master(), ""
+        with self._client(asked) as sentinel:
+            while self.master() in ("", before):
+                if time.monotonic() > give_up:
+                    raise ProcessFailure(
+                        f"Sentinels made no failover within {deadline_s:g} s; {asked} last refused"
+                        f" with: {refused or 'nothing'}"
+                    )
+                before = before or self.master()
+                if before and self._may_begin(asked, before):
+                    try:
+                        sentinel.execute_command("SENTINEL", "FAILOVER", SERVICE)
+                    except redis.ResponseError as error:
+                        refused = str(error)
+                time.sleep(LOOK_AGAIN_S)
+
+    def _may_begin(self, sentinel: str, master: str) -> bool:
+        """Whether it takes `master` for the master still, and has no failover under way."""
+        under_way = "failover_in_progress" in str(self._state_by(sentinel).get("flags", ""))
+        return not under_way and self._master_by(sentinel) == master
 
     def _is_watched(self, options: Mapping[str, Any]) -> bool:
         """Whether each Sentinel knows a replica that has what the master has, where both run, and

@@ -59,6 +59,12 @@ class Side(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.peer: Side | None = None
 
+    @property
+    def _is_held(self) -> bool:
+        """Return whether nothing may be delivered now: by its way, or as there is nobody yet whom
+        it could be delivered to."""
+        return self._way.held or self.peer is None
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self._link.sides.add(self)
@@ -89,7 +95,7 @@ class Side(asyncio.Protocol):
             self.transport.resume_reading()
 
     def _put(self, item: bytes | None) -> None:
-        if not self._waiting and self._way.is_clear:
+        if not self._waiting and not self._is_held and self._way.is_clear:
             self._deliver(item)
             return
         late_s = self._way.late_s + random.uniform(-1, 1) * self._way.jitter_s
@@ -110,7 +116,7 @@ class Side(asyncio.Protocol):
         self._drain()
 
     def _wait(self) -> None:
-        if self._waiting and self._timer is None and not self._way.held:
+        if self._waiting and self._timer is None and not self._is_held:
             at = max(self._waiting[0][0], self._not_before)
             self._timer = self._loop.call_at(at, self._due)
 
@@ -119,7 +125,7 @@ class Side(asyncio.Protocol):
         self._drain()
 
     def _drain(self) -> None:
-        while self._waiting and not self._way.held:
+        while self._waiting and not self._is_held:
             now = self._loop.time()
             if max(self._waiting[0][0], self._not_before) > now:
                 break
@@ -207,9 +213,7 @@ class Link:
         task.add_done_callback(self._opening.discard)
 
     async def _connect(self, client: Side) -> None:
-        """Connect to the server behind it. What the client sends meanwhile its socket keeps."""
-        assert client.transport is not None
-        client.transport.pause_reading()
+        """Connect to the server behind it. What the client sends meanwhile is held, its end too."""
         server = Side(self, self.ways[DOWN])
         server.peer = client
         try:
@@ -220,10 +224,10 @@ class Link:
             client.reset()
             return
         client.peer = server
-        if client.transport.is_closing():
+        if client in self.sides:
+            client.go_on()
+        else:  # it was reset meanwhile
             server.reset()
-        else:
-            client.transport.resume_reading()
 
 
 class Proxy:
