@@ -46,6 +46,7 @@ KEPT_CHARACTERS_MAX: Final = 16 * 1024
 _READ_AS_TEXT: Final = (RowStatement, DeclareCursor)
 """What of these was read is the same with schemas in the text."""
 _READ_AGAIN: Final = (SchemaStatement, CopyIn, CopyOut, CreateTableAs, SetConstraints)
+_WITH_NAMES: Final = (*_READ_AS_TEXT, *_READ_AGAIN)
 
 
 class SearchPath:
@@ -84,8 +85,10 @@ class SearchPath:
 
     def is_asked(self, statement: SessionStatement) -> bool:
         """Return whether what a statement names, as its client has said it, rests on the path."""
-        named = isinstance(statement.meaning, (*_READ_AS_TEXT, *_READ_AGAIN))
-        return named and statement.said is None and not self.is_public_alone
+        self._follow()
+        if self._is_public_alone or statement.said is not None:
+            return False  # nearly always: each statement that runs asks
+        return isinstance(statement.meaning, _WITH_NAMES)
 
     def look_up(self, statement: SessionStatement) -> SessionStatement:
         """Return a statement with the schemas of what it names. Raises UnknownSchema (3F000),
