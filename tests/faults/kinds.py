@@ -125,6 +125,10 @@ def _delay(rng: random.Random) -> dict[str, Any]:
     return {"way": rng.choice(("up", "down", "both")), "late_ms": late_ms, "jitter_ms": late_ms}
 
 
+def _bursts(rng: random.Random) -> dict[str, Any]:
+    return {"way": rng.choice(("up", "down", "both")), "burst_ms": rng.choice((50, 300, 1_000))}
+
+
 def _throttle(rng: random.Random) -> dict[str, Any]:
     return {"way": rng.choice(("up", "down", "both")), "kb_per_s": rng.choice((2, 10, 50))}
 
@@ -176,13 +180,18 @@ DISK_LOST: Final = "broker_disk"
 SYNC_FAILS: Final = "sync_fails"
 WRITE_FAILS: Final = "write_fails"
 SHORT_OF_MEMORY: Final = "short_of_memory"
-ENDS_ITS_PROCESS: Final = frozenset({"full_disk", SYNC_FAILS, WRITE_FAILS, SHORT_OF_MEMORY})
+TAIL_LOST: Final = "broker_tail"
+BROKER_FULL: Final = "broker_full_disk"
+ENDS_ITS_PROCESS: Final = frozenset(
+    {"full_disk", BROKER_FULL, SYNC_FAILS, WRITE_FAILS, SHORT_OF_MEMORY}
+)
 """Who can't write, or has no memory, says so and ends, rather than go on with what it might not
 have."""
-TAIL_LOST: Final = "broker_tail"
+LINK_KINDS: Final = ("cut", "delay", "reorder", "throttle", "reset", "refuse")
+"""What befalls links."""
 LOSE_RECORDS: Final = frozenset({DISK_LOST, TAIL_LOST})
 OF_SEVERAL_BROKERS: Final = frozenset(
-    {"one_broker_kill", "one_broker_pause", "controller_kill", *LOSE_RECORDS}
+    {"one_broker_kill", "one_broker_pause", "controller_kill", BROKER_FULL, *LOSE_RECORDS}
 )
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -192,6 +201,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("pause", 12, _processes, (200, 4_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
         Kind("cut", 16, _links, (200, 4_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _cut),
         Kind("delay", 8, _links, (500, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _delay),
+        Kind("reorder", 5, _links, (500, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _bursts),
         Kind("throttle", 4, _links, (500, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _throttle),
         Kind("reset", 6, _links, (200, 300), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
         Kind("refuse", 5, _links, (200, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
@@ -228,6 +238,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("redis_kill", 3, _redis_server, (0, 2_000), ROOM_MS, ROOM_MS),
         Kind("redis_pause", 3, _redis_server, (200, 4_000), ROOM_MS, ROOM_MS),
         Kind("redis_flush", 3, _redis, (100, 200), ROOM_MS, ROOM_MS),
+        Kind("redis_full", 3, _redis_server, (200, 4_000), ROOM_MS, ROOM_MS),
         Kind("redis_empty", 2, _redis_server, (0, 1_000), ROOM_MS, ROOM_MS),
         Kind("redis_tail", 2, _redis_server, (0, 1_000), ROOM_MS, ROOM_MS, _tail),
         Kind("broker_pause", 4, _kafka, (200, 3_500), None, None),
@@ -238,6 +249,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("one_broker_pause", 6, _one_broker, (200, 8_000), *LED_AGAIN),
         Kind(DISK_LOST, 3, _one_broker, (0, 3_000), *LED_AGAIN),
         Kind(TAIL_LOST, 3, _one_broker, (0, 3_000), *LED_AGAIN, _tail),
+        Kind(BROKER_FULL, 3, _one_broker, (500, 4_000), *LED_AGAIN),
         Kind("controller_kill", 4, _controller, (0, 6_000), *LED_AGAIN),
         Kind("redis_failover", 6, _failover, (4_000, 8_000), ROOM_MS, ROOM_MS, _lag),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -20,9 +21,15 @@ from typing import Final
 import apsw
 import pytest
 
-from infra.local_cluster import ROOT
+from infra.local_cluster import ROOT, LocalCluster
+from infra.ports import Ports
+from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.model.topics import Topics
+from tests.faults.injection import FULL_FROM_BYTES
+from tests.faults.parts import KAFKA
 from tests.support.cluster.preloaded import find_compiler, joined, make_library
+from tests.support.cluster.system_cluster import until
 from tests.support.cluster.system_disk import (
     SOURCE,
     Befallen,
@@ -62,7 +69,9 @@ for call in (
 COMMITS = """
 import sys
 from leasehold.adapters.sqlite.layout import sqlite_errors
+from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.model.topics import Topics
 from leasehold.model.errors import StoreUnwritable
 from leasehold.model.records.log import LogPosition
 from tests.unit.adapters.sqlite.test_writer import FLIGHTS, insert
@@ -230,6 +239,21 @@ def test_memory_is_taken_from_a_process_that_runs() -> None:
     take_memory(program.pid, 1 << 20)
     assert said(program, "go on\n") == ["MemoryError"]
     take_memory(program.pid, 0)  # it has ended
+
+
+def test_a_broker_whose_disk_is_full_ends(tmp_path: Path) -> None:
+    """It takes nothing that it can't keep."""
+    with LocalCluster(tmp_path / "data", Ports.free(), services=()) as cluster:
+        cluster.start(KAFKA)
+        cluster.create_topics()
+        limit = (FULL_FROM_BYTES, resource.RLIM_INFINITY)
+        resource.prlimit(cluster.brokers.pid(KAFKA), resource.RLIMIT_FSIZE, limit)
+        topics = Topics(cluster.cluster_settings.database)
+        writer = TopicWriter(cluster.kafka_settings, "filler")
+        for _ in range(3):
+            writer.send(topics.requests.name, 0, None, bytes(FULL_FROM_BYTES // 2))
+        until(lambda: not cluster.is_running(KAFKA), "the broker's end")
+        writer.purge()
 
 
 def test_nothing_is_torn_of_what_was_synced(tmp_path: Path) -> None:
