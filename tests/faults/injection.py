@@ -53,6 +53,7 @@ WRONG: Final = "nobody has this password"
 """A replica that says one to a master without any gets nothing from it."""
 ASK_S: Final = 2.0
 METADATA: Final = "__cluster_metadata"
+CLOCK_JUMPS: Final = ("clock_jump", "broker_clock")
 FULL_DISKS: Final = ("full_disk", BROKER_FULL)
 SLOW_DISKS: Final = ("slow_disk", "redis_slow_disk", "broker_slow_disk")
 
@@ -83,7 +84,9 @@ class Injection:
             SYNC_FAILS: lambda e: self._disturb_disk(e, syncs_fail=True),
             "redis_sync_fails": lambda e: self._disturb_disk(e, syncs_fail=True),
             WRITE_FAILS: lambda e: self._disturb_disk(e, syncs_fail=True, writes_fail=True),
-            "clock_jump": lambda e: cluster.clocks[e.who].ahead(e.detail["ahead_s"]),
+            **dict.fromkeys(
+                CLOCK_JUMPS, lambda e: cluster.clocks[e.who].ahead(e.detail["ahead_s"])
+            ),
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(e.detail["ppm"]),
             "redis_kill": lambda e: self._kill(e.who),
             "redis_pause": lambda e: self._signal(e.who, signal.SIGSTOP),
@@ -109,7 +112,7 @@ class Injection:
             **dict.fromkeys(SLOW_DISKS, self._mend_disk),
             "redis_sync_fails": self._mend_and_start_anew,
             **dict.fromkeys((SYNC_FAILS, WRITE_FAILS), self._mend_and_start),
-            "clock_jump": lambda e: cluster.clocks[e.who].ahead(0),
+            **dict.fromkeys(CLOCK_JUMPS, lambda e: cluster.clocks[e.who].ahead(0)),
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(0),
             "redis_flush": lambda _: None,
             "redis_full": lambda e: self._let_redis_have(e.who, MEMORY_OF_REDIS),

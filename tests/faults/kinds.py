@@ -2,7 +2,8 @@
 
 What a kind does is in `injection.py`. A promise is an upper bound in ms, on a machine whose
 processors are shared, of the longest wait from the fault's begin until it is over: a writer's, and
-a reader's at a replica that the fault does not touch. None: as long as the fault lasts.
+a reader's at a replica that the fault does not touch. None: as long as the fault lasts. And of the
+time from its end until everything is coherent.
 """
 
 from __future__ import annotations
@@ -55,6 +56,13 @@ class Kind:
     reader_ms: int | None
     detail: Draw = _nothing
     needs: str = ""
+
+    @property
+    def coherent_ms(self) -> int:
+        """Return within how long after it is mended everything is to be coherent again."""
+        if self.name in COPIES:
+            return COPIED_MS
+        return STARTED_MS if self.name in STARTS_ANEW else CAUGHT_UP_MS
 
 
 def _processes(parts: Parts) -> Sequence[str]:
@@ -171,8 +179,13 @@ def _lag(rng: random.Random) -> dict[str, Any]:
 
 ANY_MASTER_MS: Final = ELECTION_MS + LEASE_MS + ROOM_MS
 """Whoever is hit may be the master, whose successor begins after an election."""
-STARTED_MS: Final = 15_000
-"""A broker or a node that is started anew."""
+CAUGHT_UP_MS: Final = 6_000
+"""A process that was there all the while: it connects again, is told what it has missed, and gets a
+lease; a follower's session may have ended meanwhile, which a ledger waits for once."""
+STARTED_MS: Final = 20_000
+"""A process that is started anew, interpreted."""
+COPIED_MS: Final = 30_000
+"""One that takes a copy of a store first, or a broker, which looks through its log."""
 
 LED_AGAIN: Final = (LED_AGAIN_MS + ANY_MASTER_MS, LED_AGAIN_MS + ANY_MASTER_MS)
 ROOM: Final = (ROOM_MS, ROOM_MS)
@@ -181,12 +194,22 @@ SYNC_FAILS: Final = "sync_fails"
 WRITE_FAILS: Final = "write_fails"
 SHORT_OF_MEMORY: Final = "short_of_memory"
 TAIL_LOST: Final = "broker_tail"
+CLOCKS: Final = frozenset({"clock_jump", "broker_clock", "clock_rate"})
+"""What moves clocks."""
 BROKER_FULL: Final = "broker_full_disk"
 ENDS_ITS_PROCESS: Final = frozenset(
     {"full_disk", BROKER_FULL, SYNC_FAILS, WRITE_FAILS, SHORT_OF_MEMORY}
 )
 """Who can't write, or has no memory, says so and ends, rather than go on with what it might not
 have."""
+STARTS_ANEW: Final = frozenset(
+    {"kill", "torn_pages", "redis_kill", "redis_empty", "redis_tail", "redis_sync_fails"}
+    | {"redis_failover", *ENDS_ITS_PROCESS}
+)
+COPIES: Final = frozenset(
+    {"older_disk", "empty_disk", "broker_kill", "one_broker_kill", "controller_kill"}
+    | {DISK_LOST, TAIL_LOST, BROKER_FULL}
+)
 LINK_KINDS: Final = ("cut", "delay", "reorder", "throttle", "reset", "refuse")
 """What befalls links."""
 LOSE_RECORDS: Final = frozenset({DISK_LOST, TAIL_LOST})
@@ -234,6 +257,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             _memory,
         ),
         Kind("clock_jump", 4, _clocked, (500, 3_000), ROOM_MS, ROOM_MS, _jump, "cc"),
+        Kind("broker_clock", 2, _brokers, (500, 3_000), *ROOM, _jump, "cc"),
         Kind("clock_rate", 3, _nodes, (1_000, 4_000), ROOM_MS, ROOM_MS, _rate, "cc"),
         Kind("redis_kill", 3, _redis_server, (0, 2_000), ROOM_MS, ROOM_MS),
         Kind("redis_pause", 3, _redis_server, (200, 4_000), ROOM_MS, ROOM_MS),

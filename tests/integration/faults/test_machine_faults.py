@@ -1,8 +1,8 @@
 """Goal: what `disk_faults.c` says of a disk befalls the process that it is preloaded into, a torn
-WAL is what SQLite finds after a power cut, memory that is taken is missing, and a store whose disk
-fails a sync is used no more.
+WAL is what SQLite finds after a power cut, memory that is taken is missing, a store whose disk
+fails a sync is used no more, and a broker's full disk and its clock are the broker's.
 
-Method: processes that write files and stores; the library counts what it did.
+Method: processes that write files and stores, and a broker; the library counts what it did.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import Final
 
 import apsw
 import pytest
+from confluent_kafka import Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports
@@ -29,6 +31,8 @@ from leasehold.model.topics import Topics
 from tests.faults.injection import FULL_FROM_BYTES
 from tests.faults.parts import KAFKA
 from tests.support.cluster.preloaded import find_compiler, joined, make_library
+from tests.support.cluster.system_clock import SOURCE as CLOCK_SOURCE
+from tests.support.cluster.system_clock import ClockedCluster, WallClock
 from tests.support.cluster.system_cluster import until
 from tests.support.cluster.system_disk import (
     SOURCE,
@@ -254,6 +258,31 @@ def test_a_broker_whose_disk_is_full_ends(tmp_path: Path) -> None:
             writer.send(topics.requests.name, 0, None, bytes(FULL_FROM_BYTES // 2))
         until(lambda: not cluster.is_running(KAFKA), "the broker's end")
         writer.purge()
+
+
+def test_the_clock_of_a_broker_is_set(tmp_path: Path) -> None:
+    """As it stamps records of a topic that says so, before and behind a step of a day."""
+    compiler = find_compiler()
+    if compiler is None:
+        pytest.skip(SKIPPED)
+    clock = WallClock(tmp_path / "clock", make_library(compiler, CLOCK_SOURCE, tmp_path))
+    with ClockedCluster(tmp_path / "data", {"PATH": os.environ["PATH"]}, {KAFKA: clock}) as made:
+        made.start(KAFKA)
+        settings = made.kafka_settings.librdkafka()
+        stamped = NewTopic("stamped", 1, 1, config={"message.timestamp.type": "LogAppendTime"})
+        AdminClient(settings).create_topics([stamped])["stamped"].result(DEADLINE_S)
+        producer = Producer({**settings, "acks": "all"})
+        shown_ms: list[int] = []
+
+        def told(_error: object, message: Message) -> None:
+            shown_ms.append(message.timestamp()[1])
+
+        for ahead_s in (0, 86_400, -86_400):
+            clock.ahead(ahead_s)
+            producer.produce("stamped", b"", on_delivery=told)
+            assert producer.flush(DEADLINE_S) == 0
+        days = [round((ms - shown_ms[0]) / 86_400_000) for ms in shown_ms]
+        assert days == [0, 1, -1]
 
 
 def test_nothing_is_torn_of_what_was_synced(tmp_path: Path) -> None:
