@@ -116,7 +116,8 @@ class FaultCluster(LocalCluster):
     def env(self, name: str) -> dict[str, str]:
         own = super().env(name)
         own["PYTHONPATH"] = f"{self._libs or ROOT / 'libs'}{os.pathsep}{ROOT}"
-        if self._libs is None and self.services[name].compiled:
+        service = self.services.get(name)
+        if self._libs is None and (service is None or service.compiled):
             own |= self._compiled()
         return joined(own, *self._preloads.environment(name))
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults import campaign
 from tests.faults.campaign import Campaign, Wishes
+from tests.faults.cluster import COMPILER
 from tests.faults.parts import LIGHT
 from tests.faults.recovery import Waits
 from tests.faults.round import Report
@@ -66,7 +66,7 @@ def test_each_kind_has_its_turn_alone(tmp_path: Path, said: list[str]) -> None:
     there = kinds_of(LIGHT, without=(HARMFUL,))
     wishes: dict[str, Any] = {"parts": LIGHT, "seed": 7, "without": (HARMFUL,), "in_turn": True}
     made = run(Wishes(faults=2 * len(there), **wishes), tmp_path, said)
-    needs_none = set(campaign.kinds_of(LIGHT, without=(HARMFUL, campaign.COMPILER)))
+    needs_none = set(kinds_of(LIGHT, without=(HARMFUL, COMPILER)))
     assert needs_none <= made.tally.kinds.keys() <= set(there)
     assert set(made.tally.recovery.as_json()) == set(made.tally.kinds), (
         "each alone, for the table of waits"

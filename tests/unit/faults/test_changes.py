@@ -71,7 +71,7 @@ def test_a_renamed_table_is_looked_for_by_its_new_name() -> None:
 
 
 def test_rows_are_inserted_with_their_columns_and_values() -> None:
-    rows = [{"id": 1, "a": None}, {"id": 2, "a": 1.5}, {"id": 3, "b": "it's"}]
+    rows: list[dict[str, Any]] = [{"id": 1, "a": None}, {"id": 2, "a": 1.5}, {"id": 3, "b": "it's"}]
     assert insert_all(rows) == [
         "INSERT INTO m (id, a) VALUES (1, NULL), (2, 1.5)",
         "INSERT INTO m (id, b) VALUES (3, 'it''s')",
