@@ -403,7 +403,9 @@ class _Round:
         for table in self._watch.view.tables.values():
             schema = table.descriptor.schema
             if schema.startswith(MENU):
-                words = [w.replace(f"{schema}.", "") for w in shape_of(as_shown(table.descriptor))]
+                shape = shape_of(as_shown(table.descriptor))
+                # In a default a sequence's name has its schema, and both are quoted.
+                words = [word.replace(f"{schema}.", "").replace('"', "") for word in shape]
                 if words:
                     shapes[f"{schema}.{words[0].removeprefix('table ')}"] = words
         return shapes
