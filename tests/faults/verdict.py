@@ -13,6 +13,7 @@ from tests.faults.checkers.appends import judge_appends
 from tests.faults.checkers.bank import judge_bank
 from tests.faults.checkers.changes import Shapes, judge_changes
 from tests.faults.checkers.feed import Change, judge_end, judge_life
+from tests.faults.checkers.looks import judge_looks
 from tests.faults.checkers.members import judge_members
 from tests.faults.checkers.moves import judge_moves
 from tests.faults.checkers.outcomes import judge_outcomes
@@ -69,6 +70,7 @@ def judge(evidence: Evidence) -> list[str]:
     ]
     lists = {number: tuple(items_of(text)) for number, text in first[tables.lists]}
     wrong += judge_appends(ops, lists)
+    wrong += judge_looks(ops)
     wrong += judge_registers(ops)
     wrong += judge_moves(ops, dict(first[tables.registers]))
     initial = dict.fromkeys(range(ACCOUNTS), BALANCE)

@@ -27,7 +27,7 @@ REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, reboots=1)
 ERRORS = Bounds(records=4, commits=2, epochs=2, errors=1)
 RESTART = Bounds(ticks=1, records=3, commits=1, acks=1, epochs=2, crashes=1)
 LEAVES = Bounds(ticks=2, records=3, commits=1, acks=2, leaves=1)
-HANDOVER = Bounds(ticks=2, records=3, commits=1, acks=1, epochs=2, resigns=1)
+HANDOVER = Bounds(ticks=1, records=3, commits=1, acks=1, epochs=2, resigns=1)
 LENGTHS = Bounds(ticks=2, records=3, commits=1, acks=2, lengths=2)
 CRASH = Bounds(records=4, commits=2, epochs=2, crashes=1)
 
