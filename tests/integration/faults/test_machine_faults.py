@@ -255,7 +255,8 @@ def test_a_broker_whose_disk_is_full_ends(tmp_path: Path) -> None:
         topics = Topics(cluster.cluster_settings.database)
         writer = TopicWriter(cluster.kafka_settings, "filler")
         for _ in range(3):
-            writer.send(topics.requests.name, 0, None, bytes(FULL_FROM_BYTES // 2))
+            # Of bytes that compression makes no shorter.
+            writer.send(topics.requests.name, 0, None, os.urandom(FULL_FROM_BYTES // 2))
         until(lambda: not cluster.is_running(KAFKA), "the broker's end")
         writer.purge()
 
@@ -270,7 +271,8 @@ def test_the_clock_of_a_broker_is_set(tmp_path: Path) -> None:
         made.start(KAFKA)
         settings = made.kafka_settings.librdkafka()
         stamped = NewTopic("stamped", 1, 1, config={"message.timestamp.type": "LogAppendTime"})
-        AdminClient(settings).create_topics([stamped])["stamped"].result(DEADLINE_S)
+        admin = AdminClient(settings)
+        admin.create_topics([stamped])["stamped"].result(DEADLINE_S)
         producer = Producer({**settings, "acks": "all"})
         shown_ms: list[int] = []
 
