@@ -191,6 +191,11 @@ class _Round:
             self._injection.mend_all()
             raise
 
+    @property
+    def _is_slow(self) -> bool:
+        """Whether there is more than what two processors start in a minute."""
+        return self._parts.brokers != ONE or self._parts.has_spark
+
     # ------------------------------------------------------------ before and behind
 
     def _session(self) -> PsycopgSession:
@@ -204,7 +209,8 @@ class _Round:
 
     def _statements(self, statements: Sequence[str]) -> None:
         """Run each until it has been done; a try that came through unseen is no failure."""
-        give_up_s = time.monotonic() + SET_UP_S
+        given_s = COHERENT_SLOW_S if self._is_slow else SET_UP_S
+        give_up_s = time.monotonic() + given_s
         for text in statements:
             while True:
                 try:
@@ -219,9 +225,7 @@ class _Round:
                         break
                     if time.monotonic() > give_up_s:
                         words = f"{text[:60]}: {error.sqlstate} {error}"
-                        raise RoundFailure(
-                            f"after {SET_UP_S:g} s still refused: {words}"
-                        ) from error
+                        raise RoundFailure(f"after {given_s:g} s still refused: {words}") from error
                     self._pause.wait(0.1)
 
     def _set_up(self) -> None:
@@ -310,8 +314,7 @@ class _Round:
         """Wait until every process is there, one master decides, every node is coherent, writes are
         answered and reads, too; → when. Raises RoundFailure where that does not come."""
         before = {name: seen.ack for name, seen in self._watch.view.nodes.items()}
-        slow = self._parts.brokers != ONE or self._parts.has_spark
-        given_s = COHERENT_SLOW_S if slow else COHERENT_S
+        given_s = COHERENT_SLOW_S if self._is_slow else COHERENT_S
         give_up_s = time.monotonic() + given_s
         while True:
             self._start_what_ended()
