@@ -1,15 +1,14 @@
 """Goal: what `disk_faults.c` says of a disk befalls the process that it is preloaded into, a torn
-WAL is what SQLite finds after a power cut, memory that is taken is missing, a store whose disk
-fails a sync is used no more, and a broker's full disk and its clock are the broker's.
+WAL is what SQLite finds after a power cut, memory that is taken is missing, and a store whose disk
+fails a sync is used no more.
 
-Method: processes that write files and stores, and a broker; the library counts what it did.
+Method: processes that write files and stores; the library counts what it did.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import resource
 import shutil
 import subprocess
 import sys
@@ -20,20 +19,10 @@ from typing import Final
 
 import apsw
 import pytest
-from confluent_kafka import Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
-from infra.local_cluster import ROOT, LocalCluster
-from infra.ports import Ports
-from leasehold.adapters.kafka.writer import TopicWriter
+from infra.local_cluster import ROOT
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.model.topics import Topics
-from tests.faults.injection import FULL_FROM_BYTES
-from tests.faults.parts import KAFKA
 from tests.support.cluster.preloaded import find_compiler, joined, make_library
-from tests.support.cluster.system_clock import SOURCE as CLOCK_SOURCE
-from tests.support.cluster.system_clock import ClockedCluster, WallClock
-from tests.support.cluster.system_cluster import until
 from tests.support.cluster.system_disk import (
     SOURCE,
     Befallen,
@@ -73,9 +62,7 @@ for call in (
 COMMITS = """
 import sys
 from leasehold.adapters.sqlite.layout import sqlite_errors
-from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.model.topics import Topics
 from leasehold.model.errors import StoreUnwritable
 from leasehold.model.records.log import LogPosition
 from tests.unit.adapters.sqlite.test_writer import FLIGHTS, insert
@@ -243,48 +230,6 @@ def test_memory_is_taken_from_a_process_that_runs() -> None:
     take_memory(program.pid, 1 << 20)
     assert said(program, "go on\n") == ["MemoryError"]
     take_memory(program.pid, 0)  # it has ended
-
-
-def test_a_broker_whose_disk_is_full_ends(tmp_path: Path) -> None:
-    """It takes nothing that it can't keep."""
-    with LocalCluster(tmp_path / "data", Ports.free(), services=()) as cluster:
-        cluster.start(KAFKA)
-        cluster.create_topics()
-        limit = (FULL_FROM_BYTES, resource.RLIM_INFINITY)
-        resource.prlimit(cluster.brokers.pid(KAFKA), resource.RLIMIT_FSIZE, limit)
-        topics = Topics(cluster.cluster_settings.database)
-        writer = TopicWriter(cluster.kafka_settings, "filler")
-        for _ in range(3):
-            # Of bytes that compression makes no shorter.
-            writer.send(topics.requests.name, 0, None, os.urandom(FULL_FROM_BYTES // 2))
-        until(lambda: not cluster.is_running(KAFKA), "the broker's end")
-        writer.purge()
-
-
-def test_the_clock_of_a_broker_is_set(tmp_path: Path) -> None:
-    """As it stamps records of a topic that says so, before and behind a step of a day."""
-    compiler = find_compiler()
-    if compiler is None:
-        pytest.skip(SKIPPED)
-    clock = WallClock(tmp_path / "clock", make_library(compiler, CLOCK_SOURCE, tmp_path))
-    with ClockedCluster(tmp_path / "data", {"PATH": os.environ["PATH"]}, {KAFKA: clock}) as made:
-        made.start(KAFKA)
-        settings = made.kafka_settings.librdkafka()
-        stamped = NewTopic("stamped", 1, 1, config={"message.timestamp.type": "LogAppendTime"})
-        admin = AdminClient(settings)
-        admin.create_topics([stamped])["stamped"].result(DEADLINE_S)
-        producer = Producer({**settings, "acks": "all"})
-        shown_ms: list[int] = []
-
-        def told(_error: object, message: Message) -> None:
-            shown_ms.append(message.timestamp()[1])
-
-        for ahead_s in (0, 86_400, -86_400):
-            clock.ahead(ahead_s)
-            producer.produce("stamped", b"", on_delivery=told)
-            assert producer.flush(DEADLINE_S) == 0
-        days = [round((ms - shown_ms[0]) / 86_400_000) for ms in shown_ms]
-        assert days == [0, 1, -1]
 
 
 def test_nothing_is_torn_of_what_was_synced(tmp_path: Path) -> None:
