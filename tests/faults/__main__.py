@@ -19,7 +19,7 @@ from infra.processes import ProcessFailure
 from tests.faults.campaign import Campaign, Wishes
 from tests.faults.mutations import MUTATIONS
 from tests.faults.parts import SETS
-from tests.faults.schedule import NotASchedule, read_schedule
+from tests.faults.schedule import NotASchedule, Schedule, read_schedule
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -31,16 +31,24 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--faults", type=int, default=20, metavar="N", help="how many, about")
     parser.add_argument("--seed", type=int, default=0, help="of the first round; 0: by the clock")
-    parser.add_argument("--schedule", type=Path, metavar="FILE", help="run this one alone")
+    parser.add_argument(
+        "--schedule", type=Path, action="append", default=[], metavar="FILE", help="run these alone"
+    )
     parser.add_argument("--repeat", type=int, default=1, help="how often, with --schedule")
     parser.add_argument("--set", choices=SETS, default="light", help="which processes")
     parser.add_argument("--without", action="append", default=[], metavar="KIND", help="leave out")
     parser.add_argument(
         "--events", type=int, default=0, help="in each round; 0: drawn; 1: for the table of waits"
     )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="KIND", help="of these alone"
+    )
+    parser.add_argument(
+        "--in-turn", action="store_true", help="one fault in each round, of each kind in its turn"
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep histories and logs there")
     parser.add_argument("--shrink", action="store_true", help="make a failing schedule smaller")
-    parser.add_argument("--figures", type=Path, metavar="FILE", help="add recovery times to it")
+    parser.add_argument("--tally", type=Path, metavar="FILE", help="add the figures to it")
     parser.add_argument("--mutation", choices=MUTATIONS, help="break the product: is it seen?")
     return parser.parse_args(arguments)
 
@@ -52,24 +60,30 @@ def _interrupted(_number: int, _frame: FrameType | None) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run what the arguments say; → the exit code."""
     wanted = parse(arguments)
-    schedule = None
-    if wanted.schedule is not None:
+    schedules: list[Schedule] = []
+    for path in wanted.schedule:
         try:
-            schedule = read_schedule(wanted.schedule.read_text())
+            schedules.append(read_schedule(path.read_text()))
         except (OSError, NotASchedule) as error:
-            print(f"{wanted.schedule}: {error}", file=sys.stderr)
+            print(f"{path}: {error}", file=sys.stderr)
             return 2
+    parts = {schedule.parts for schedule in schedules} or {wanted.set}
+    if len(parts) > 1:
+        print(f"schedules of one set at a time, not of {sorted(parts)}", file=sys.stderr)
+        return 2
     signal.signal(signal.SIGTERM, _interrupted)
     wishes = Wishes(
-        parts=SETS[wanted.set],
-        faults=wanted.faults,
+        parts=SETS[parts.pop()],
+        faults=0 if schedules else wanted.faults,
         seed=wanted.seed,
-        schedule=schedule,
+        schedules=tuple(schedules),
         repeat=wanted.repeat,
         without=tuple(wanted.without),
         events=wanted.events,
+        in_turn=wanted.in_turn,
+        only=tuple(wanted.only),
         shrink=wanted.shrink,
-        figures=wanted.figures,
+        tally=wanted.tally,
         mutation=wanted.mutation,
     )
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -16,9 +15,9 @@ from typing import Final
 from tests.faults.cluster import COMPILER, started
 from tests.faults.mutations import BROKEN, mutated
 from tests.faults.parts import Parts
-from tests.faults.recovery import Recovery, lateness
 from tests.faults.round import Report, Rounds
-from tests.faults.schedule import Schedule, draw, smaller
+from tests.faults.schedule import Schedule, draw, kinds_of, smaller
+from tests.faults.tally import Tally
 from tests.support.cluster.preloaded import find_compiler
 
 ROUNDS_OF_CLUSTER: Final = 40
@@ -29,18 +28,22 @@ TRIES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What is to be run. `faults`: how many, about; `schedule`: this one alone, `repeat` times;
-    `events`: in each round, 0 = drawn; `mutation`: of the product, and the end once it is seen."""
+    """What is to be run. `faults`: how many, about; `schedules`: these first, `repeat` times
+    each; `events`: in each round, 0 = drawn; `in_turn`: one fault in each round, of each kind in
+    its turn; `only`: of these kinds, () = of all; `mutation`: of the product, and the end once it
+    is seen; `tally`: a file to add the figures to."""
 
     parts: Parts
     faults: int = 20
     seed: int = 0
-    schedule: Schedule | None = None
+    schedules: tuple[Schedule, ...] = ()
     repeat: int = 1
+    in_turn: bool = False
+    only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     events: int = 0
     shrink: bool = False
-    figures: Path | None = None
+    tally: Path | None = None
     mutation: str | None = None
 
 
@@ -55,14 +58,8 @@ class Campaign:
         self._rounds: Rounds | None = None
         self._used = 0
         self._clusters = 0
-        self.recovery = Recovery()
-        self.kinds: Counter[str] = Counter()
-        self.effects: Counter[str] = Counter()
-        """Of faults of disks, by their kind: the calls and pages that they have befallen."""
+        self.tally = Tally()
         self.failed: list[Report] = []
-        self.late: list[str] = []
-        self.faults = 0
-        self.rounds = 0
 
     def run(self) -> bool:
         """Run all of them; → whether nothing contradicts a promise."""
@@ -79,21 +76,24 @@ class Campaign:
         for schedule in self._schedules(seed):
             report = self._one(schedule)
             if report.wrong and self._wishes.mutation:
-                self._say(f"{self._wishes.mutation}: seen after {self.faults} faults")
+                self._say(f"{self._wishes.mutation}: seen after {self.tally.faults} faults")
                 break
             if report.wrong and self._wishes.shrink:
                 self._shrink(schedule)
 
     def _schedules(self, seed: int) -> Iterator[Schedule]:
         wishes = self._wishes
-        if wishes.schedule is not None:
-            yield from [wishes.schedule] * wishes.repeat
-            return
+        for schedule in wishes.schedules:
+            yield from [schedule] * wishes.repeat
         without = (*wishes.without, *(() if find_compiler() else (COMPILER,)))
         broken = BROKEN[wishes.mutation] if wishes.mutation else None
-        kinds = broken.kinds if broken else ()
-        while self.faults < wishes.faults:
-            drawn = draw(seed, wishes.parts, without, wishes.events, kinds)
+        kinds = broken.kinds if broken else wishes.only
+        there = kinds_of(wishes.parts, without, kinds)
+        while self.tally.faults < wishes.faults:
+            if wishes.in_turn:
+                kinds = (there[self.tally.rounds % len(there)],)
+            count = 1 if wishes.in_turn else wishes.events
+            drawn = draw(seed, wishes.parts, without, count, kinds)
             if broken is not None:
                 events, levels = broken.events or drawn.events, broken.levels or drawn.levels
                 drawn = replace(drawn, events=events, levels=levels)
@@ -105,16 +105,9 @@ class Campaign:
         self._used += 1
         before = Counter(rounds.effects)
         report = rounds.run(schedule)
-        self.effects.update(rounds.effects)
-        self.effects.subtract(before)
-        self.rounds += 1
-        self.faults += len(schedule.events)
-        self.kinds.update(event.kind for event in schedule.events)
-        if report.waits is not None and not report.wrong:
-            kinds = [event.kind for event in schedule.events]
-            self.recovery.add(kinds, report.waits)
-            words = lateness(kinds, report.waits)
-            self.late += [f"seed {schedule.seed}: {words}"] if words else []
+        befallen = Counter(rounds.effects)
+        befallen.subtract(before)
+        self.tally.add(report, befallen)
         self._say(_line(report))
         if report.wrong:
             self.failed.append(report)
@@ -160,24 +153,23 @@ class Campaign:
                     break
             else:
                 break
+        (self._folder / f"smallest-{schedule.seed}.json").write_text(found.to_json())
         self._say(f"smallest that failed:\n{found.to_json()}")
 
     def _tell(self) -> None:
-        drawn = ", ".join(f"{kind} {count}" for kind, count in sorted(self.kinds.items()))
-        self._say(f"{self.faults} faults in {self.rounds} rounds: {drawn}")
-        befell = ", ".join(f"{kind} {count}" for kind, count in sorted(self.effects.items()))
-        self._say(f"calls and pages that faults of disks befell: {befell or 'none'}")
-        self._say(f"{len(self.failed)} rounds failed, {len(self.late)} took longer than promised")
-        for words in self.late:
-            self._say(f"late: {words}")
-        figures = self._wishes.figures
-        if figures is not None:
-            if figures.exists():
-                self.recovery.take(json.loads(figures.read_text()))
-            unfinished = figures.with_suffix(f".{os.getpid()}")
-            unfinished.write_text(json.dumps(self.recovery.as_json()))
-            unfinished.replace(figures)
-        for line in self.recovery.lines():
+        for line in self.tally.lines():
+            self._say(line)
+        path = self._wishes.tally
+        if path is None:
+            return
+        whole = Tally()
+        for text in ([path.read_text()] if path.exists() else []) + [self.tally.to_json()]:
+            whole.take(text)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(whole.to_json())
+        unfinished.replace(path)
+        self._say(f"with what {path} had:")
+        for line in whole.lines():
             self._say(line)
 
 

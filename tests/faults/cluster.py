@@ -116,7 +116,8 @@ class FaultCluster(LocalCluster):
     def env(self, name: str) -> dict[str, str]:
         own = super().env(name)
         own["PYTHONPATH"] = f"{self._libs or ROOT / 'libs'}{os.pathsep}{ROOT}"
-        if self._libs is None:
+        service = self.services.get(name)
+        if self._libs is None and (service is None or service.compiled):
             own |= self._compiled()
         return joined(own, *self._preloads.environment(name))
 
@@ -179,7 +180,7 @@ def _preloads(folder: Path, parts: Parts) -> Preloads:
         return Preloads({}, {})
     clock = make_library(compiler, system_clock.SOURCE, folder)
     disk = make_library(compiler, system_disk.SOURCE, folder)
-    clocked = (*parts.processes, *parts.redis_names)
+    clocked = (*parts.processes, *parts.redis_names, *parts.broker_names)
     return Preloads(
         {name: WallClock(folder / f"{name}.clock", clock) for name in clocked},
         {name: FaultyDisk(folder / f"{name}.disk", disk) for name in parts.disk_names},

@@ -21,12 +21,15 @@ import redis
 
 from infra.ports import LOOPBACK
 from infra.processes import ProcessFailure
+from infra.redis.server import MEMORY_MB_MAX
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.topics import Topics
 from tests.faults.cluster import FaultCluster
 from tests.faults.kinds import (
+    BROKER_FULL,
     CONTROLLER,
     DISK_LOST,
+    LINK_KINDS,
     SHORT_OF_MEMORY,
     SYNC_FAILS,
     TAIL_LOST,
@@ -40,6 +43,8 @@ from tests.support.cluster.system_memory import take_memory
 
 FULL_FROM_BYTES: Final = 96 * 1024
 """Below it a process's files may grow: its log can still say what is wrong."""
+FULL_FOR_REDIS: Final = "1"
+MEMORY_OF_REDIS: Final = f"{MEMORY_MB_MAX}mb"
 BURN: Final = "while True: pass"
 GARBAGE: Final = (b"", b"\xc1", b"{" * 500, b"\x93\x01\x63\x01", b'{"id": 7}', bytes(50_000))
 STORE: Final = "store.db"
@@ -48,6 +53,8 @@ WRONG: Final = "nobody has this password"
 """A replica that says one to a master without any gets nothing from it."""
 ASK_S: Final = 2.0
 METADATA: Final = "__cluster_metadata"
+CLOCK_JUMPS: Final = ("clock_jump", "broker_clock")
+FULL_DISKS: Final = ("full_disk", BROKER_FULL)
 SLOW_DISKS: Final = ("slow_disk", "redis_slow_disk", "broker_slow_disk")
 
 
@@ -67,21 +74,24 @@ class Injection:
         self._begin: dict[str, Callable[[Event], None]] = {
             "kill": lambda e: self._kill(e.who),
             "pause": lambda e: self._signal(e.who, signal.SIGSTOP),
-            **dict.fromkeys(("cut", "delay", "throttle", "reset", "refuse"), self._disturb),
+            **dict.fromkeys(LINK_KINDS, self._disturb),
             "older_disk": self._older_disk,
             "empty_disk": self._empty_disk,
-            "full_disk": lambda e: self._limit(e.who, resource.RLIMIT_FSIZE, FULL_FROM_BYTES),
+            **dict.fromkeys(FULL_DISKS, self._fill_disk),
             SHORT_OF_MEMORY: self._take_memory,
             "torn_pages": self._tear,
             **dict.fromkeys(SLOW_DISKS, lambda e: self._disturb_disk(e, **e.detail)),
             SYNC_FAILS: lambda e: self._disturb_disk(e, syncs_fail=True),
             "redis_sync_fails": lambda e: self._disturb_disk(e, syncs_fail=True),
             WRITE_FAILS: lambda e: self._disturb_disk(e, syncs_fail=True, writes_fail=True),
-            "clock_jump": lambda e: cluster.clocks[e.who].ahead(e.detail["ahead_s"]),
+            **dict.fromkeys(
+                CLOCK_JUMPS, lambda e: cluster.clocks[e.who].ahead(e.detail["ahead_s"])
+            ),
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(e.detail["ppm"]),
             "redis_kill": lambda e: self._kill(e.who),
             "redis_pause": lambda e: self._signal(e.who, signal.SIGSTOP),
             "redis_flush": lambda _: self._flush(),
+            "redis_full": lambda e: self._let_redis_have(e.who, FULL_FOR_REDIS),
             "redis_empty": lambda e: self._empty_redis(e.who),
             "redis_failover": self._fail_over,
             "broker_pause": lambda _: self._signal(KAFKA, signal.SIGSTOP),
@@ -97,14 +107,15 @@ class Injection:
         }
         self._mend: dict[str, Callable[[Event], None]] = {
             "pause": lambda e: self._signal(e.who, signal.SIGCONT),
-            "full_disk": lambda e: self._unlimit(e.who, resource.RLIMIT_FSIZE),
+            **dict.fromkeys(FULL_DISKS, lambda e: self._unlimit(e.who, resource.RLIMIT_FSIZE)),
             SHORT_OF_MEMORY: lambda e: self._unlimit(e.who, resource.RLIMIT_AS),
             **dict.fromkeys(SLOW_DISKS, self._mend_disk),
             "redis_sync_fails": self._mend_and_start_anew,
             **dict.fromkeys((SYNC_FAILS, WRITE_FAILS), self._mend_and_start),
-            "clock_jump": lambda e: cluster.clocks[e.who].ahead(0),
+            **dict.fromkeys(CLOCK_JUMPS, lambda e: cluster.clocks[e.who].ahead(0)),
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(0),
             "redis_flush": lambda _: None,
+            "redis_full": lambda e: self._let_redis_have(e.who, MEMORY_OF_REDIS),
             "broker_pause": lambda _: self._signal(KAFKA, signal.SIGCONT),
             **dict.fromkeys(
                 ("redis_pause", "one_broker_pause"),
@@ -113,7 +124,7 @@ class Injection:
             "busy": lambda _: self._quench(),
             "poison": lambda _: None,
             "broker_kill": lambda _: cluster.start(KAFKA, wait=False),
-            **dict.fromkeys(("cut", "delay", "throttle", "reset", "refuse"), self._mend_link),
+            **dict.fromkeys(LINK_KINDS, self._mend_link),
             **dict.fromkeys(("kill", "older_disk", "empty_disk", "torn_pages"), self._start),
             **dict.fromkeys(("redis_kill", "redis_empty", "redis_failover"), self._start),
             **dict.fromkeys(("one_broker_kill", DISK_LOST, "controller_kill"), self._start),
@@ -156,6 +167,8 @@ class Injection:
                 self._cluster.start(name, wait=False)
             else:
                 self._signal(name, signal.SIGCONT)
+        for name in self._cluster.redis.names:
+            self._let_redis_have(name, MEMORY_OF_REDIS)
 
     # ------------------------------------------------------------ processes
 
@@ -184,6 +197,9 @@ class Injection:
             self._limit(name, what, resource.RLIM_INFINITY)
         else:
             self._cluster.start(name, wait=False)
+
+    def _fill_disk(self, event: Event) -> None:
+        self._limit(event.who, resource.RLIMIT_FSIZE, FULL_FROM_BYTES)
 
     def _take_memory(self, event: Event) -> None:
         pid = self._cluster.pid(event.who)
@@ -252,6 +268,12 @@ class Injection:
         if master:
             with self._client(master) as client, suppress(redis.RedisError):
                 client.flushall()  # else another fault has it
+
+    def _let_redis_have(self, name: str, most: str) -> None:
+        """Let a Redis that has more than that refuse whatever takes memory: it may forget nothing
+        (its policy is noeviction). One that is started anew has what it always has."""
+        with self._client(name) as client, suppress(redis.RedisError):
+            client.config_set("maxmemory", most)
 
     def _empty_redis(self, name: str) -> None:
         self._kill(name)

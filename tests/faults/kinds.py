@@ -2,7 +2,8 @@
 
 What a kind does is in `injection.py`. A promise is an upper bound in ms, on a machine whose
 processors are shared, of the longest wait from the fault's begin until it is over: a writer's, and
-a reader's at a replica that the fault does not touch. None: as long as the fault lasts.
+a reader's at a replica that the fault does not touch. None: as long as the fault lasts. And of the
+time from its end until everything is coherent.
 """
 
 from __future__ import annotations
@@ -55,6 +56,13 @@ class Kind:
     reader_ms: int | None
     detail: Draw = _nothing
     needs: str = ""
+
+    @property
+    def coherent_ms(self) -> int:
+        """Return within how long after it is mended everything is to be coherent again."""
+        if self.name in COPIES:
+            return COPIED_MS
+        return STARTED_MS if self.name in STARTS_ANEW else CAUGHT_UP_MS
 
 
 def _processes(parts: Parts) -> Sequence[str]:
@@ -125,6 +133,10 @@ def _delay(rng: random.Random) -> dict[str, Any]:
     return {"way": rng.choice(("up", "down", "both")), "late_ms": late_ms, "jitter_ms": late_ms}
 
 
+def _bursts(rng: random.Random) -> dict[str, Any]:
+    return {"way": rng.choice(("up", "down", "both")), "burst_ms": rng.choice((50, 300, 1_000))}
+
+
 def _throttle(rng: random.Random) -> dict[str, Any]:
     return {"way": rng.choice(("up", "down", "both")), "kb_per_s": rng.choice((2, 10, 50))}
 
@@ -167,8 +179,13 @@ def _lag(rng: random.Random) -> dict[str, Any]:
 
 ANY_MASTER_MS: Final = ELECTION_MS + LEASE_MS + ROOM_MS
 """Whoever is hit may be the master, whose successor begins after an election."""
-STARTED_MS: Final = 15_000
-"""A broker or a node that is started anew."""
+CAUGHT_UP_MS: Final = 6_000
+"""A process that was there all the while: it connects again, is told what it has missed, and gets a
+lease; a follower's session may have ended meanwhile, which a ledger waits for once."""
+STARTED_MS: Final = 20_000
+"""A process that is started anew, interpreted."""
+COPIED_MS: Final = 30_000
+"""One that takes a copy of a store first, or a broker, which looks through its log."""
 
 LED_AGAIN: Final = (LED_AGAIN_MS + ANY_MASTER_MS, LED_AGAIN_MS + ANY_MASTER_MS)
 ROOM: Final = (ROOM_MS, ROOM_MS)
@@ -176,13 +193,28 @@ DISK_LOST: Final = "broker_disk"
 SYNC_FAILS: Final = "sync_fails"
 WRITE_FAILS: Final = "write_fails"
 SHORT_OF_MEMORY: Final = "short_of_memory"
-ENDS_ITS_PROCESS: Final = frozenset({"full_disk", SYNC_FAILS, WRITE_FAILS, SHORT_OF_MEMORY})
+TAIL_LOST: Final = "broker_tail"
+CLOCKS: Final = frozenset({"clock_jump", "broker_clock", "clock_rate"})
+"""What moves clocks."""
+BROKER_FULL: Final = "broker_full_disk"
+ENDS_ITS_PROCESS: Final = frozenset(
+    {"full_disk", BROKER_FULL, SYNC_FAILS, WRITE_FAILS, SHORT_OF_MEMORY}
+)
 """Who can't write, or has no memory, says so and ends, rather than go on with what it might not
 have."""
-TAIL_LOST: Final = "broker_tail"
+STARTS_ANEW: Final = frozenset(
+    {"kill", "torn_pages", "redis_kill", "redis_empty", "redis_tail", "redis_sync_fails"}
+    | {"redis_failover", *ENDS_ITS_PROCESS}
+)
+COPIES: Final = frozenset(
+    {"older_disk", "empty_disk", "broker_kill", "one_broker_kill", "controller_kill"}
+    | {DISK_LOST, TAIL_LOST, BROKER_FULL}
+)
+LINK_KINDS: Final = ("cut", "delay", "reorder", "throttle", "reset", "refuse")
+"""What befalls links."""
 LOSE_RECORDS: Final = frozenset({DISK_LOST, TAIL_LOST})
 OF_SEVERAL_BROKERS: Final = frozenset(
-    {"one_broker_kill", "one_broker_pause", "controller_kill", *LOSE_RECORDS}
+    {"one_broker_kill", "one_broker_pause", "controller_kill", BROKER_FULL, *LOSE_RECORDS}
 )
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -192,6 +224,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("pause", 12, _processes, (200, 4_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
         Kind("cut", 16, _links, (200, 4_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _cut),
         Kind("delay", 8, _links, (500, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _delay),
+        Kind("reorder", 5, _links, (500, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _bursts),
         Kind("throttle", 4, _links, (500, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _throttle),
         Kind("reset", 6, _links, (200, 300), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
         Kind("refuse", 5, _links, (200, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
@@ -224,10 +257,12 @@ KINDS: Final[Mapping[str, Kind]] = {
             _memory,
         ),
         Kind("clock_jump", 4, _clocked, (500, 3_000), ROOM_MS, ROOM_MS, _jump, "cc"),
+        Kind("broker_clock", 2, _brokers, (500, 3_000), *ROOM, _jump, "cc"),
         Kind("clock_rate", 3, _nodes, (1_000, 4_000), ROOM_MS, ROOM_MS, _rate, "cc"),
         Kind("redis_kill", 3, _redis_server, (0, 2_000), ROOM_MS, ROOM_MS),
         Kind("redis_pause", 3, _redis_server, (200, 4_000), ROOM_MS, ROOM_MS),
         Kind("redis_flush", 3, _redis, (100, 200), ROOM_MS, ROOM_MS),
+        Kind("redis_full", 3, _redis_server, (200, 4_000), ROOM_MS, ROOM_MS),
         Kind("redis_empty", 2, _redis_server, (0, 1_000), ROOM_MS, ROOM_MS),
         Kind("redis_tail", 2, _redis_server, (0, 1_000), ROOM_MS, ROOM_MS, _tail),
         Kind("broker_pause", 4, _kafka, (200, 3_500), None, None),
@@ -238,6 +273,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("one_broker_pause", 6, _one_broker, (200, 8_000), *LED_AGAIN),
         Kind(DISK_LOST, 3, _one_broker, (0, 3_000), *LED_AGAIN),
         Kind(TAIL_LOST, 3, _one_broker, (0, 3_000), *LED_AGAIN, _tail),
+        Kind(BROKER_FULL, 3, _one_broker, (500, 4_000), *LED_AGAIN),
         Kind("controller_kill", 4, _controller, (0, 6_000), *LED_AGAIN),
         Kind("redis_failover", 6, _failover, (4_000, 8_000), ROOM_MS, ROOM_MS, _lag),
     )

@@ -72,6 +72,10 @@ class Links:
         """Deliver each piece late, in order."""
         self._disturb("delay", link, way=way, late_ms=late_ms, jitter_ms=jitter_ms)
 
+    def reorder(self, link: str, way: str, burst_ms: int) -> None:
+        """Deliver in bursts of at most so long, each connection's at times of its own."""
+        self._disturb("reorder", link, way=way, burst_ms=burst_ms)
+
     def throttle(self, link: str, way: str, kb_per_s: int) -> None:
         """Let through so many kB a second."""
         self._disturb("throttle", link, way=way, kb_per_s=kb_per_s)

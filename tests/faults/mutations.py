@@ -44,6 +44,15 @@ PAUSED_READERS: Final = tuple(
     Event(at, "pause", who, 1_100) for at, who in ((200, "r1"), (1_800, "e1"))
 )
 """Awake again while a lease that is a second too long still runs."""
+AWAY: Final = tuple(
+    Event(at, "cut", f"{who}-{server}", 2_500, {"way": "both"})
+    for at, who in ((200, "r1"), (200, "e1"), (3_200, "r2"))
+    for server in ("kafka", "redis")
+)
+"""Nodes that serve reads and hear nothing: neither the log nor what is told of it before."""
+MASTERS_KILLED: Final = tuple(
+    Event(at, "kill", who, 1_000) for at, who in ((200, "m1"), (4_000, "m2"), (8_000, "m1"))
+)
 SLOW: Final = ("delay", "throttle")
 """Transactions last longer then, so that more of them meet."""
 COHERENCY: Final = "leasehold/replication/coherency.py"
@@ -126,6 +135,86 @@ BROKEN: Final[Mapping[str, Mutation]] = {
         ),
         "L1: a record of an earlier term counts for nobody",
         (Event(300, "cut", "m1-kafka", 3_500, UP), Event(4_200, "cut", "m2-kafka", 3_500, UP)),
+    ),
+    "reads without a lease": Mutation(
+        Edit(COHERENCY, "return now_ns < self.until_ns", "return self.until_ns > 0"),
+        "C2: nobody answers reads whose lease is over",
+        AWAY,
+    ),
+    "a silent node is not waited for": Mutation(
+        Edit(
+            COHERENCY,
+            "waited = [node.has_below() for node in nodes if now_ns < node.wait_until_ns]",
+            "waited = [node.has_below() for node in nodes if now_ns < node.wait_until_ns"
+            " and now_ns < node.heard_ns + 250 * NS_PER_MS]",
+        ),
+        "C4: a node is waited for until its lease is over",
+        AWAY,
+    ),
+    "outcome lost on takeover": Mutation(
+        Edit(
+            "leasehold/replication/master/batch.py",
+            "        remembered = self._store.outcome(request.id)\n",
+            '        here = type(self).__dict__.get("here")\n'
+            "        if here is None:\n"
+            "            here = type(self).here = set()\n"
+            "        remembered = self._store.outcome(request.id) if request.id in here else None\n"
+            "        here.add(request.id)\n",
+        ),
+        "L5, L6: who takes over knows what was decided before",
+        MASTERS_KILLED,
+    ),
+    "no wait for agents": Mutation(
+        Edit(
+            "leasehold/lease/master/ledger_watch.py",
+            "        return self._ttl_ns if self._tables else 0\n",
+            "        return 0\n",
+        ),
+        "D6: a ledger that has lost its state is closed until each lease of before is over",
+        (Event(100, "cut", "f1-redis", 5_500, CUT), Event(300, "redis_flush", "redis", 100)),
+    ),
+    "a session dead too early": Mutation(
+        Edit(
+            "leasehold/lease/master/session_watch.py",
+            "sent_ns - before.since_ns >= self._ttl_ns:",
+            "sent_ns - before.since_ns >= self._ttl_ns // 2:",
+        ),
+        "D7: a session is dead once its counter has stood still for a whole TTL",
+        (Event(100, "cut", "f1-redis", 5_500, CUT),),
+    ),
+    "a CHECK that holds nobody": Mutation(
+        Edit(
+            "leasehold/transaction/binding.py",
+            "            if not holds(image):\n",
+            "            if not holds(image) and before is None:\n",
+        ),
+        "T3: nothing is committed that breaks a constraint",
+    ),
+    "a number twice": Mutation(
+        Edit(
+            "leasehold/catalog/sequence.py",
+            "SequencePosition(last, True, state.epoch))",
+            "SequencePosition(last - step if last % 16 == 0 else last, True, state.epoch))",
+        ),
+        "T8: a sequence gives no number twice",
+    ),
+    "half of a commit is fed": Mutation(
+        Edit(
+            "leasehold/replication/changefeed.py",
+            "for position, change in enumerate(commit.changes):",
+            "for position, change in enumerate(commit.changes[:1]):",
+        ),
+        "the feed has each change",
+    ),
+    "no guard of bytes": Mutation(
+        Edit(
+            "leasehold/adapters/codec/records.py",
+            "            raise MalformedRequest("
+            'f"{len(data)} bytes are no record: {_words(error)}") from error\n\n    def decode_as',
+            "            raise\n\n    def decode_as",
+        ),
+        "no input ends a process",
+        kinds=("poison",),
     ),
 }
 MUTATIONS: Final = tuple(BROKEN)

@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from infra.deployment import CHANGEFEED, DASHBOARD, MASTER, REPLICANTS, STANDBY, Service
+from infra.deployment import (
+    CHANGEFEED,
+    DASHBOARD,
+    MASTER,
+    REPLICANTS,
+    SPARK,
+    STANDBY,
+    Service,
+)
 from infra.kafka.brokers import ONE, THREE, broker_names
 from infra.redis.servers import SENTINEL, SINGLE, redis_names
 
@@ -56,6 +64,11 @@ class Parts:
     counting: tuple[str, ...] = ()
     brokers: int = ONE
     redis: str = SINGLE
+
+    @property
+    def has_spark(self) -> bool:
+        """Return whether Spark is there, which fills what rows need and retries."""
+        return SPARK.name in self.processes
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -129,4 +142,12 @@ WHOLE: Final = Parts(
     brokers=THREE,
     redis=SENTINEL,
 )
-SETS: Final[Mapping[str, Parts]] = {each.name: each for each in (LIGHT, WHOLE)}
+WITH_SPARK: Final = Parts(
+    "spark",
+    masters=("m1", "m2"),
+    replicants=("r1", "r2"),
+    embedded=("e1",),
+    followers=("f1",),
+    services=(MASTER, STANDBY, *REPLICANTS[:2], CHANGEFEED, EMBEDDED[0], FOLLOWER, SPARK),
+)
+SETS: Final[Mapping[str, Parts]] = {each.name: each for each in (LIGHT, WHOLE, WITH_SPARK)}

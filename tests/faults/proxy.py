@@ -3,7 +3,8 @@ tests.faults.proxy PORT`. It listens at PORT for lines of JSON, each a command, 
 with a line, "ok" or what is wrong.
 
 A cut holds what is sent, in order, and delivers it when it ends, as TCP does; so does the end of a
-connection wait behind what was sent before it.
+connection wait behind what was sent before it. What is sent over one connection is never reordered,
+but what is sent over several is.
 """
 
 from __future__ import annotations
@@ -30,19 +31,20 @@ WAYS: Final[Mapping[str, tuple[str, ...]]] = {UP: (UP,), DOWN: (DOWN,), "both": 
 
 
 class Way:
-    """How one direction of a link is now. `late_s`, `jitter_s` and `bytes_per_s` are 0 when it is
-    as it should be."""
+    """How one direction of a link is now. `late_s`, `jitter_s`, `burst_s` and `bytes_per_s` are 0
+    when it is as it should be."""
 
     def __init__(self) -> None:
         self.held = False
         self.late_s = 0.0
         self.jitter_s = 0.0
+        self.burst_s = 0.0
         self.bytes_per_s = 0
 
     @property
     def is_clear(self) -> bool:
         """Return whether nothing disturbs it."""
-        return not self.held and not self.late_s and not self.bytes_per_s
+        return not (self.held or self.late_s or self.burst_s or self.bytes_per_s)
 
 
 class Side(asyncio.Protocol):
@@ -55,6 +57,7 @@ class Side(asyncio.Protocol):
         self._waiting: deque[tuple[float, bytes | None]] = deque()
         self._held_bytes = 0
         self._not_before = 0.0
+        self._burst_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self.transport: asyncio.Transport | None = None
         self.peer: Side | None = None
@@ -98,12 +101,21 @@ class Side(asyncio.Protocol):
         if not self._waiting and not self._is_held and self._way.is_clear:
             self._deliver(item)
             return
-        late_s = self._way.late_s + random.uniform(-1, 1) * self._way.jitter_s
-        self._waiting.append((self._loop.time() + late_s, item))
+        self._waiting.append((self._due_at(), item))
         self._held_bytes += len(item or b"")
         if self._held_bytes > HELD_BYTES_MAX and self.transport is not None:
             self.transport.pause_reading()
         self._wait()
+
+    def _due_at(self) -> float:
+        """Return when what comes now is delivered. A burst is what comes until its end, which each
+        connection has by itself: so bursts of two connections change places."""
+        now, way = self._loop.time(), self._way
+        if way.burst_s:
+            if now >= self._burst_until:
+                self._burst_until = now + random.uniform(0, 1) * way.burst_s
+            return self._burst_until
+        return now + way.late_s + random.uniform(-1, 1) * way.jitter_s
 
     def go_on(self) -> None:
         """Look at its way again, which has changed."""
@@ -274,6 +286,10 @@ def _delay(way: Way, command: Mapping[str, Any]) -> None:
     way.late_s, way.jitter_s = command["late_ms"] / 1e3, command["jitter_ms"] / 1e3
 
 
+def _reorder(way: Way, command: Mapping[str, Any]) -> None:
+    way.burst_s = command["burst_ms"] / 1e3
+
+
 def _throttle(way: Way, command: Mapping[str, Any]) -> None:
     way.bytes_per_s = command["kb_per_s"] * 1_000
 
@@ -281,6 +297,7 @@ def _throttle(way: Way, command: Mapping[str, Any]) -> None:
 _DISTURB: Final[Mapping[str, Callable[[Way, Mapping[str, Any]], None]]] = {
     "cut": _cut,
     "delay": _delay,
+    "reorder": _reorder,
     "throttle": _throttle,
 }
 

@@ -46,8 +46,8 @@ def waits_of(ops: Sequence[Op], begun_ns: int, mended_ns: int, coherent_ns: int)
 
 
 def lateness(kinds: Sequence[str], waits: Waits) -> str:
-    """Return what a round with one fault took longer for than is promised; "" when nothing, or
-    nothing is promised."""
+    """Return what a round with one fault took longer for than is promised; "" when nothing. Two at
+    once have no promise."""
     if len(kinds) != 1:
         return ""
     kind = KINDS[kinds[0]]
@@ -56,6 +56,8 @@ def lateness(kinds: Sequence[str], waits: Waits) -> str:
         late.append(f"a writer waited {waits.writer_ms} ms, {kind.writer_ms} are promised")
     if kind.reader_ms is not None and waits.reader_ms > kind.reader_ms:
         late.append(f"a reader waited {waits.reader_ms} ms, {kind.reader_ms} are promised")
+    if waits.coherent_ms > kind.coherent_ms:
+        late.append(f"coherent after {waits.coherent_ms} ms, {kind.coherent_ms} are promised")
     return "; ".join(late)
 
 
@@ -71,20 +73,21 @@ class Recovery:
         self._waits.setdefault(name, []).append(waits)
 
     def lines(self) -> list[str]:
-        """Return the table as lines of Markdown: p50 and worst of each, and what is promised."""
+        """Return the table as lines of Markdown: p50 and worst of each, and what is promised, of
+        the waits of a writer, of a reader, and until all is coherent, in ms."""
         lines = [
-            "| fault | rounds | a writer waits, ms (promised) | a reader (promised) | coherent |",
+            "| fault | rounds | a writer (promised) | a reader (promised) | coherent (promised) |",
             "|---|---|---|---|---|",
         ]
         for name in (*KINDS, "two or more"):
             found = self._waits.get(name)
             if found:
-                writer, reader = _promised(name)
+                writer, reader, coherent = _promised(name)
                 lines.append(
                     f"| {name} | {len(found)}"
                     f" | {_p50_worst([w.writer_ms for w in found])} ({writer})"
                     f" | {_p50_worst([w.reader_ms for w in found])} ({reader})"
-                    f" | {_p50_worst([w.coherent_ms for w in found])} |"
+                    f" | {_p50_worst([w.coherent_ms for w in found])} ({coherent}) |"
                 )
         return lines
 
@@ -106,10 +109,10 @@ def _p50_worst(figures: Sequence[int]) -> str:
     return f"{ordered[len(ordered) // 2]} / {ordered[-1]}"
 
 
-def _promised(name: str) -> tuple[str, str]:
+def _promised(name: str) -> tuple[str, str, str]:
     kind = KINDS.get(name)
     if kind is None:
-        return "–", "–"
+        return "–", "–", "–"
     figures = (kind.writer_ms, kind.reader_ms)
     writer, reader = ("as long as it lasts" if ms is None else str(ms) for ms in figures)
-    return writer, reader
+    return writer, reader, str(kind.coherent_ms)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,21 +16,29 @@ from infra.kafka.brokers import ONE
 from leasehold import Agent, ChangeProducer
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.namespaces import as_shown
 from leasehold.model.records.acks import Ack
+from tests.faults.checkers.changes import Shapes, count_changes, table_of
 from tests.faults.cluster import FaultCluster, read_windows
 from tests.faults.injection import Injection
-from tests.faults.kinds import ENDS_ITS_PROCESS, SHORT_OF_MEMORY
+from tests.faults.kinds import CLOCKS, ENDS_ITS_PROCESS, SHORT_OF_MEMORY
 from tests.faults.parts import SQL
 from tests.faults.recovery import Waits, waits_of
 from tests.faults.schedule import Event, Schedule
 from tests.faults.verdict import Counts, Evidence, judge
 from tests.faults.workload.following_service import Uses
-from tests.faults.workload.history import Op, read_ops
+from tests.faults.workload.history import Op, Told, read_ops
+from tests.faults.workload.menu_client import MenuClient
 from tests.faults.workload.orders import Orders
 from tests.faults.workload.recorder import Recorder
-from tests.faults.workload.request_clients import RequestClient, WriteProbe, answer_of, outcome_of
+from tests.faults.workload.request_clients import (
+    RequestClient,
+    RetriedClient,
+    WriteProbe,
+    answer_of,
+    outcome_of,
+)
 from tests.faults.workload.sql_clients import (
-    Appender,
     Banker,
     Constrainer,
     Inserter,
@@ -38,10 +47,12 @@ from tests.faults.workload.sql_clients import (
     RegisterClient,
     SchemaChanger,
     SqlClient,
+    Transactor,
     Values,
 )
 from tests.faults.workload.sql_sessions import PsycopgSession, SqlFailure
-from tests.faults.workload.tables import LATE_BELOW, Tables
+from tests.faults.workload.tables import LATE_BELOW, MENU, Tables
+from tests.matrix.shape import shape_of
 from tests.support.cluster.system_cluster import check, settings_of
 
 WARM_UP_S: Final = 0.7
@@ -49,8 +60,9 @@ WARM_UP_S: Final = 0.7
 AFTER_S: Final = 0.7
 """Behind full coherency: what goes wrong late is seen, too."""
 COHERENT_S: Final = 90.0
-COHERENT_SEVERAL_S: Final = 240.0
-"""Of three brokers: who has lost its disk copies all from the others, beside a dozen processes."""
+COHERENT_SLOW_S: Final = 240.0
+"""Of three brokers: who has lost its disk copies all from the others, beside a dozen processes; and
+of Spark, whose start takes a minute there."""
 SET_UP_S: Final = 60.0
 FED_S: Final = 60.0
 LOG_BYTES_MAX: Final = 32 << 20
@@ -58,8 +70,9 @@ LOOK_AGAIN_S: Final = 0.02
 LINGER_S: Final = 5.5
 """Longer than the session of an agent that is cut off, so that nobody waits for it any more."""
 CHECKS_MAX: Final = 5
+DONE_BEFORE: Final = ("42P07", "42P01", "23505", "3F000")
+"""What a statement is refused with that a lost try has carried out."""
 NO_MEMORY: Final = "MemoryError"
-CLOCKS: Final = frozenset({"clock_jump", "clock_rate"})
 
 
 class RoundFailure(Exception):
@@ -74,6 +87,8 @@ class Report:
     wrong: list[str] = field(default_factory=list)
     waits: Waits | None = None
     operations: int = 0
+    changes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Items of the menu of schema changes, by what was told of them (`count_changes`)."""
     took_s: float = 0.0
 
 
@@ -164,7 +179,8 @@ class _Round:
         report.wrong += self._checked()
         report.waits = waits_of(ops, first_ns, mended_ns, coherent_ns)
         report.operations = len(ops)
-        self._tear_down()
+        report.changes = count_changes(ops)
+        self._tear_down(ops)
 
     @contextmanager
     def _mended(self) -> Iterator[None]:
@@ -174,6 +190,11 @@ class _Round:
         except BaseException:
             self._injection.mend_all()
             raise
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether there is more than what two processors start in a minute."""
+        return self._parts.brokers != ONE or self._parts.has_spark
 
     # ------------------------------------------------------------ before and behind
 
@@ -188,7 +209,8 @@ class _Round:
 
     def _statements(self, statements: Sequence[str]) -> None:
         """Run each until it has been done; a try that came through unseen is no failure."""
-        give_up_s = time.monotonic() + SET_UP_S
+        given_s = COHERENT_SLOW_S if self._is_slow else SET_UP_S
+        give_up_s = time.monotonic() + given_s
         for text in statements:
             while True:
                 try:
@@ -199,13 +221,11 @@ class _Round:
                         session.close()
                     break
                 except SqlFailure as error:
-                    if error.sqlstate in ("42P07", "42P01", "23505"):
+                    if error.sqlstate in DONE_BEFORE:
                         break
                     if time.monotonic() > give_up_s:
                         words = f"{text[:60]}: {error.sqlstate} {error}"
-                        raise RoundFailure(
-                            f"after {SET_UP_S:g} s still refused: {words}"
-                        ) from error
+                        raise RoundFailure(f"after {given_s:g} s still refused: {words}") from error
                     self._pause.wait(0.1)
 
     def _set_up(self) -> None:
@@ -213,7 +233,9 @@ class _Round:
         self._begun_epoch = self._watch.view.log.epoch
         self._statements(self._tables.create())
 
-    def _tear_down(self) -> None:
+    def _tear_down(self, ops: Sequence[Op]) -> None:
+        schemas = [op.value["schema"] for op in ops if op.kind == "menu"]
+        self._statements([f"DROP SCHEMA {schema} CASCADE" for schema in schemas])
         self._statements(self._tables.drop())
 
     def _order(self, *, work: bool) -> None:
@@ -254,6 +276,7 @@ class _Round:
             sql(Lingerer, "linger-2", 1, "psycopg", open_s=LINGER_S / 2),
             sql(Lingerer, "linger-3", 1, "psycopg", open_s=LINGER_S / 3),
             sql(Constrainer, "constraint", 1, "psycopg"),
+            sql(MenuClient, "menu", 0, "psycopg", fills=self._parts.has_spark),
         ]
         if len(ports) > 2:
             made.append(sql(Banker, "bank-3", 2, "psycopg"))
@@ -261,9 +284,11 @@ class _Round:
         made += [sql(ReadProbe, f"look-{n}", n, "psycopg") for n in range(len(ports))]
         for level in self._schedule.levels:
             for place, driver in enumerate(("psycopg", "asyncpg")):
-                made.append(sql(Appender, f"{level}-{driver}", place, driver, level=level))
+                made.append(sql(Transactor, f"{level}-{driver}", place, driver, level=level))
         asking = (recorder, self._tables, self._producer, seed, values)
         self._requests = [RequestClient("request", *asking), WriteProbe("count", *asking)]
+        if self._parts.has_spark:
+            self._requests += [RetriedClient(f"retried-{n}", *asking) for n in range(2)]
         return [*made, *self._requests]
 
     # ------------------------------------------------------------ the faults
@@ -289,7 +314,7 @@ class _Round:
         """Wait until every process is there, one master decides, every node is coherent, writes are
         answered and reads, too; → when. Raises RoundFailure where that does not come."""
         before = {name: seen.ack for name, seen in self._watch.view.nodes.items()}
-        given_s = COHERENT_S if self._parts.brokers == ONE else COHERENT_SEVERAL_S
+        given_s = COHERENT_SLOW_S if self._is_slow else COHERENT_S
         give_up_s = time.monotonic() + given_s
         while True:
             self._start_what_ended()
@@ -371,7 +396,36 @@ class _Round:
             fed=self._fed,
             seconds=FED_S,
             activity=self._counts() if self._parts.counting else None,
+            shapes=self._shapes,
+            menu_rows={name: self._menu_rows_of(name, ops) for name in self._parts.replicants},
         )
+
+    def _shapes(self) -> Shapes:
+        """The public tables of the menu in words, as their newest version events say them."""
+        shapes: dict[str, Sequence[str]] = {}
+        for table in self._watch.view.tables.values():
+            schema = table.descriptor.schema
+            if schema.startswith(MENU):
+                shape = shape_of(as_shown(table.descriptor))
+                # In a default a sequence's name has its schema, and both are quoted.
+                words = [word.replace(f"{schema}.", "").replace('"', "") for word in shape]
+                if words:
+                    shapes[f"{schema}.{words[0].removeprefix('table ')}"] = words
+        return shapes
+
+    def _menu_rows_of(self, name: str, ops: Sequence[Op]) -> dict[str, int]:
+        """How many rows each table of the menu has whose change was acknowledged."""
+        counts: dict[str, int] = {}
+        session = PsycopgSession(self._cluster.sql_port(name))
+        try:
+            for op in ops:
+                if op.kind == "change" and op.told is Told.YES and op.value["after"]:
+                    table = table_of(op)
+                    with suppress(SqlFailure):  # then there is no such table, which is told
+                        counts[table] = session.run(f"SELECT count(*) FROM {table}")[0][0]
+        finally:
+            session.close()
+        return counts
 
     def _counts(self) -> Counts | None:
         """What was counted, unless the time that it is counted by was moved."""

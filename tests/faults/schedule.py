@@ -1,4 +1,5 @@
-"""What is broken when: drawn from a seed, written as JSON, shrunk. PURE."""
+"""What is broken when: drawn from a seed, written as JSON, shrunk. PURE, but for reading the files
+of those that have found something."""
 
 from __future__ import annotations
 
@@ -6,12 +7,15 @@ import json
 import random
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from tests.faults.kinds import KINDS, LOSE_RECORDS, OF_SEVERAL_BROKERS, Kind
 from tests.faults.parts import KAFKA, REDIS, SETS, Parts
 
 FORMAT: Final = 1
+FOUND: Final = Path(__file__).with_name("found")
+"""Schedules that have found a defect: seeds draw others whenever there is a new kind of fault."""
 SPAN_MS: Final = 3_000
 """Faults begin within so long after the clients; each ends by itself. More than `EVENTS_MAX` have
 as much more time."""
@@ -69,6 +73,15 @@ class Schedule:
         return json.dumps({**body, "levels": list(self.levels), "events": events}, indent=1)
 
 
+def kinds_of(
+    parts: Parts, without: Collection[str] = (), only: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the kinds of which faults may befall a set."""
+    lacking = set(without)
+    there = (k for k in KINDS.values() if not {k.name, k.needs} & lacking and k.whom(parts))
+    return tuple(kind.name for kind in there if not only or kind.name in only)
+
+
 def draw(
     seed: int,
     parts: Parts,
@@ -79,9 +92,7 @@ def draw(
     """Return the schedule of `seed`. `without`: what the machine lacks (`Kind.needs`), or kinds to
     leave out. `events`: how many, 0 = drawn, too. `only`: of these kinds, () = of all."""
     rng = random.Random(f"{seed}/{parts.name}")
-    lacking = set(without)
-    kinds = [k for k in KINDS.values() if not {k.name, k.needs} & lacking and k.whom(parts)]
-    kinds = [kind for kind in kinds if not only or kind.name in only]
+    kinds = [KINDS[name] for name in kinds_of(parts, without, only)]
     # Swarm testing: a round without some kinds reaches states that one with all never does.
     kinds = [kind for kind in kinds if rng.random() < 0.6] or kinds
     count = events or rng.choice((1, 2, 2, 2, 3, EVENTS_MAX))
@@ -158,6 +169,11 @@ def read_schedule(text: str) -> Schedule:
         if event.who not in kind.whom(SETS[made.parts]):
             raise NotASchedule(f"{event.kind} can't befall {event.who!r}")
     return made
+
+
+def found_schedules() -> dict[str, Schedule]:
+    """Return the schedules that have found a defect, by what it was."""
+    return {path.stem: read_schedule(path.read_text("utf-8")) for path in FOUND.glob("*.json")}
 
 
 def smaller(schedule: Schedule) -> Iterator[Schedule]:

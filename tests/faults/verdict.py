@@ -5,19 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from tests.faults.checkers.activity import judge_activity
 from tests.faults.checkers.appends import judge_appends
 from tests.faults.checkers.bank import judge_bank
+from tests.faults.checkers.changes import Shapes, judge_changes
 from tests.faults.checkers.feed import Change, judge_end, judge_life
+from tests.faults.checkers.looks import judge_looks
 from tests.faults.checkers.members import judge_members
+from tests.faults.checkers.moves import judge_moves
 from tests.faults.checkers.outcomes import judge_outcomes
 from tests.faults.checkers.registers import judge_registers
 from tests.faults.checkers.versions import Use, judge_versions
-from tests.faults.workload.history import Op
-from tests.faults.workload.tables import ACCOUNTS, BALANCE, Tables, items_of
+from tests.faults.workload.history import Op, Told
+from tests.faults.workload.tables import ACCOUNTS, BALANCE, RETRIED_ROW, Tables, items_of
 
 LOOK_AGAIN_S: Final = 0.3
 """Each look goes over all that was fed, on processors that those who feed want."""
@@ -49,6 +52,10 @@ class Evidence:
     fed: Callable[[], Mapping[str, Sequence[Mapping[str, Any]]]]
     seconds: float
     activity: Counts | None = None
+    shapes: Callable[[], Shapes] = dict
+    """Of the tables of the menu of schema changes, by their schemas."""
+    menu_rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Node → schema of the menu → how many rows its table has."""
 
 
 def judge(evidence: Evidence) -> list[str]:
@@ -63,7 +70,9 @@ def judge(evidence: Evidence) -> list[str]:
     ]
     lists = {number: tuple(items_of(text)) for number, text in first[tables.lists]}
     wrong += judge_appends(ops, lists)
+    wrong += judge_looks(ops)
     wrong += judge_registers(ops)
+    wrong += judge_moves(ops, dict(first[tables.registers]))
     initial = dict.fromkeys(range(ACCOUNTS), BALANCE)
     wrong += judge_bank(ops, initial, dict(first[tables.accounts]))
     members = {name: rows[tables.members] for name, rows in evidence.nodes.items()}
@@ -74,9 +83,14 @@ def judge(evidence: Evidence) -> list[str]:
     if counts[0] != len(evidence.counted):
         words = f"{len(evidence.counted)} were acknowledged, each once, and it is {counts[0]}"
         wrong.append(f"counter: {words}")
+    retried = sum(op.kind == "retried" and op.told is Told.YES for op in ops)
+    if counts[RETRIED_ROW] != retried:
+        words = f"{retried} were acknowledged, each once, and it is {counts[RETRIED_ROW]}"
+        wrong.append(f"retried counter: {words}")
+    wrong += _judge_changes(evidence)
     wrong += _judge_feed(evidence, first)
     if evidence.activity is not None:
-        wrong += _judge_activity(evidence.activity, 1 + counts[0], evidence.seconds)
+        wrong += _judge_activity(evidence.activity, 1 + sum(counts.values()), evidence.seconds)
     return wrong
 
 
@@ -98,6 +112,16 @@ def _judge_activity(told: Counts, commits: int, seconds: float) -> list[str]:
     while True:
         windows = told.windows()
         wrong = judge_activity(windows, told.table_id, commits, exact=told.exact)
+        if not wrong or time.monotonic() > give_up_s:
+            return wrong
+        pause.wait(LOOK_AGAIN_S)
+
+
+def _judge_changes(evidence: Evidence) -> list[str]:
+    """Judge schema changes, once the last version events have been read."""
+    pause, give_up_s = threading.Event(), time.monotonic() + evidence.seconds
+    while True:
+        wrong = judge_changes(evidence.ops, evidence.shapes(), evidence.menu_rows)
         if not wrong or time.monotonic() > give_up_s:
             return wrong
         pause.wait(LOOK_AGAIN_S)

@@ -52,7 +52,7 @@ def anomalies(
     edges = _edges(committed, writer, final)
     if real_time:
         edges["rt"] = _after(committed)
-    return _cycles(edges)
+    return find_cycles(edges)
 
 
 def _bad_reads(
@@ -99,7 +99,8 @@ def _after(committed: Sequence[Transaction]) -> set[Edge]:
     return {(a.number, b.number) for a in committed for b in committed if a.ended < b.begun}
 
 
-def _cycles(edges: Mapping[Kind, set[Edge]]) -> set[str]:
+def find_cycles(edges: Mapping[Kind, set[Edge]]) -> set[str]:
+    """Return the anomalies that cycles of such edges are."""
     found: set[str] = set()
     if _cyclic(edges.get("ww", set())):
         found.add("G0")

@@ -30,6 +30,7 @@ class CandidateSteps:
                 yield from self.appends(world, who)
             yield from self.answers(world, who)
             yield from self._fail(world, who)
+            yield from self._hand_over(world, who)
         elif room:
             yield from self.bids(world, who)
         for ack in dict.fromkeys(world.acks[who]):
@@ -195,6 +196,18 @@ class CandidateSteps:
         yield (
             f"candidate {who} is told that its append failed",
             placed(world, who, after)._replace(errors=world.errors + 1),
+        )
+
+    def _hand_over(self, world: World, who: int) -> Iterator[tuple[str, World]]:
+        """It leaves, with nothing of it under way, and with answers that it has not given (L7). Its
+        farewell is a hint: whoever likes may bid at any moment anyway."""
+        candidate = world.candidates[who]
+        if candidate.flight >= 0 or world.resigns == self._bounds.resigns:
+            return
+        after = candidate._replace(master=False, pending=(), serve_from_ns=0, watch=())
+        yield (
+            f"candidate {who} hands its term over",
+            placed(world, who, after)._replace(resigns=world.resigns + 1),
         )
 
     def _crash(self, world: World, who: int) -> tuple[str, World]:

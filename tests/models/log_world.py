@@ -35,8 +35,8 @@ class Bounds:
     """How much of everything may happen; each is part of the summary's words. `telling`: records
     that masters tell; `copies`: that is told of the log of a cluster that was copied from this.
     `readers`, `candidates`: how many there are (one candidate alone where there is one epoch).
-    `any_crash`: any candidate may, not the first alone. `leaves`: replicants that end in order.
-    `lengths`: how many a lease may have, each a tick shorter."""
+    `any_crash`: any candidate may, not the first alone. `leaves`: replicants that end in order;
+    `resigns`: masters that do. `lengths`: how many a lease may have, each a tick shorter."""
 
     ticks: int = 0
     records: int = 4
@@ -54,6 +54,7 @@ class Bounds:
     candidates: int = 2
     any_crash: bool = False
     leaves: int = 0
+    resigns: int = 0
     lengths: int = 1
 
     def words(self) -> str:
@@ -123,6 +124,7 @@ class World(NamedTuple):
     reboots: int
     errors: int
     leaves: int = 0
+    resigns: int = 0
 
 
 def incarnation(who: int, number: int) -> bytes:

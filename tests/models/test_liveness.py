@@ -36,6 +36,7 @@ CRASH: Final = Bounds(records=2, commits=1, epochs=2, crashes=1)
 REBOOT: Final = Bounds(records=1, acks=1, reboots=1)
 READERS: Final = Bounds(records=1, acks=1, readers=2)
 LEAVES: Final = Bounds(records=1, acks=1, leaves=1)
+HANDOVER: Final = Bounds(records=2, acks=1, epochs=2, resigns=1)
 MORE: Final = [
     Bounds(ticks=1, records=2, acks=1, reboots=1),
     Bounds(records=1, acks=1, epochs=2, readers=2),
@@ -79,6 +80,7 @@ def come_to_rest(bounds: Bounds) -> tuple[FaultyModel, Report[World], Liveness[W
         pytest.param(REBOOT, id="reboot"),
         pytest.param(READERS, id="readers"),
         pytest.param(LEAVES, id="leaves"),
+        pytest.param(HANDOVER, id="handover"),
         *(pytest.param(bounds, id=bounds.words(), marks=LONG) for bounds in MORE),
     ],
 )

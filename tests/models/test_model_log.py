@@ -27,6 +27,7 @@ REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, reboots=1)
 ERRORS = Bounds(records=4, commits=2, epochs=2, errors=1)
 RESTART = Bounds(ticks=1, records=3, commits=1, acks=1, epochs=2, crashes=1)
 LEAVES = Bounds(ticks=2, records=3, commits=1, acks=2, leaves=1)
+HANDOVER = Bounds(ticks=1, records=3, commits=1, acks=1, epochs=2, resigns=1)
 LENGTHS = Bounds(ticks=2, records=3, commits=1, acks=2, lengths=2)
 CRASH = Bounds(records=4, commits=2, epochs=2, crashes=1)
 
@@ -57,6 +58,7 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
         ),
         pytest.param("C3: reboot", REBOOT, id="reboot"),
         pytest.param("C4: a replicant leaves", LEAVES, id="leaves"),
+        pytest.param("L7 C6: a term is handed over", HANDOVER, id="handover"),
         pytest.param("C4: leases of two lengths", LENGTHS, id="lengths"),
         pytest.param("L1 L2 L4: errors", ERRORS, id="errors"),
         pytest.param("L1 L4: crash", CRASH, id="crash"),
@@ -115,6 +117,13 @@ BROKEN = [
         "a new master waits for nobody who has a lease",
         Rules(coherency=CoherencyRules(takeover_waits=False)),
         TAKEOVER,
+        FIRST_MISSED,
+    ),
+    (
+        "C6",
+        "who is handed a term waits for nobody who has a lease",
+        Rules(coherency=CoherencyRules(takeover_waits=False)),
+        HANDOVER,
         FIRST_MISSED,
     ),
     (

@@ -181,7 +181,8 @@ class Publisher(Closing):
                 self._gone.delete(boottime_ns())
         except LogStopped as error:
             log, position = self._topics.log.name, self._feed.position
-            raise explain_stop(error, self._identity, self._admin, log, position) from None
+            identity, admin, reader = self._identity, self._admin, self._reader
+            raise explain_stop(error, identity, admin, reader, log, position) from None
         if self._feed.position != self._stored or self._table_feeds.waiting:
             self._publish()
 

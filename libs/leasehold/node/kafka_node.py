@@ -215,7 +215,7 @@ class KafkaNode:
         if isinstance(error, LogStopped):
             driver, node = self._driver, self.node
             error = explain_stop(
-                error, node.identity, driver.admin, self._topics.log, node.position
+                error, node.identity, driver.admin, driver.reader, self._topics.log, node.position
             )
         self.error = error
         LOG.error("stopped: %s", error.message)

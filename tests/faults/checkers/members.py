@@ -1,16 +1,19 @@
 """Judges a set: what was inserted is there, on every node, once, under its number. PURE.
 
 Each insert has a tag of its own and no unique constraint holds tags, so that one carried out twice
-shows. The key is a number of a sequence.
+shows. The key is a number of a sequence, or one that its client gives to nobody else: so nothing
+can be refused as a duplicate.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from tests.faults.workload.history import Op, Told
 
+DUPLICATE_KEY: Final = "23505"
 Rows = Sequence[tuple[int, str]]
 """(number, tag)."""
 
@@ -48,6 +51,9 @@ def _rows(inserts: Sequence[Op], rows: Rows) -> Iterable[str]:
 
 def _numbers(inserts: Sequence[Op]) -> Iterable[str]:
     """A sequence gives no number twice, whatever became of who drew it."""
+    refused = [op.value["tag"] for op in inserts if op.code == DUPLICATE_KEY]
+    if refused:
+        yield f"its number was another's, too: {', '.join(refused[:5])}"
     drawn = Counter(op.value["number"] for op in inserts if op.value.get("number") is not None)
     twice = sorted(number for number, count in drawn.items() if count > 1)
     if twice:

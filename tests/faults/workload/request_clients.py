@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from leasehold import ChangeProducer
 from leasehold.adapters.os.clock import new_request_id
@@ -15,16 +15,22 @@ from leasehold.model.records.requests import Outcome
 from tests.faults.workload.history import Op, Told
 from tests.faults.workload.recorder import Recorder
 from tests.faults.workload.sql_clients import Values
-from tests.faults.workload.tables import REGISTERS, Tables
+from tests.faults.workload.tables import REGISTERS, RETRIED_ROW, Tables
 
 PACE_S: Final = 0.15
 PROBE_S: Final = 0.05
 ASK_AGAIN_S: Final = 1.0
 GIVE_UP_S: Final = 90.0
+GIVE_UP_RETRIED_S: Final = 240.0
+"""Spark's driver may be started anew meanwhile."""
+OLD_GENID: Final = 1
+"""Of no row that there is: genids go on from the log's begin."""
 
 
 class RequestClient(threading.Thread):
     """One client of a producer; it waits for each outcome, asking again under the same id (T5)."""
+
+    give_up_s: ClassVar[float] = GIVE_UP_S
 
     def __init__(
         self,
@@ -80,7 +86,7 @@ class RequestClient(threading.Thread):
         """Return the outcome. What it asked is kept, to be asked again in the end."""
         asked = {"id": new_request_id(), **request}
         self.asked[asked["id"].hex()] = asked
-        return outcome_of(self._producer, asked)
+        return outcome_of(self._producer, asked, self.give_up_s)
 
 
 class WriteProbe(RequestClient):
@@ -97,15 +103,29 @@ class WriteProbe(RequestClient):
         return op, {"table": self._tables.counter, **fields}
 
 
+class RetriedClient(RequestClient):
+    """Adds one to a row, each time as if it had seen an older state of it: the master refuses it,
+    Spark tries it again on the newest row, until one attempt is taken."""
+
+    give_up_s = GIVE_UP_RETRIED_S
+
+    def next(self) -> tuple[Op, dict[str, Any]]:
+        op = self._begin("retried", {})
+        fields = {"op": "update", "key": {"id": RETRIED_ROW}, "values": {"n": {"expr": "n + 1"}}}
+        return op, {"table": self._tables.counter, "expect": OLD_GENID, **fields}
+
+
 def answer_of(outcome: Outcome) -> dict[str, Any]:
     """Return what is the same however often one asks (L5)."""
     return {"lsn": outcome.lsn, "code": outcome.code, "decided_us": outcome.decided_us}
 
 
-def outcome_of(producer: ChangeProducer, request: Mapping[str, Any]) -> Outcome:
-    """Ask until the outcome is known; raises OutcomeUnknown when that takes GIVE_UP_S."""
+def outcome_of(
+    producer: ChangeProducer, request: Mapping[str, Any], give_up_s: float = GIVE_UP_S
+) -> Outcome:
+    """Ask until the outcome is known; raises OutcomeUnknown when that takes longer."""
     pending: Pending | None = None
-    for _ in range(round(GIVE_UP_S / ASK_AGAIN_S)):
+    for _ in range(round(give_up_s / ASK_AGAIN_S)):
         try:
             if pending is None:
                 pending = producer.submit(request, timeout_s=ASK_AGAIN_S)
@@ -114,4 +134,4 @@ def outcome_of(producer: ChangeProducer, request: Mapping[str, Any]) -> Outcome:
             return pending.result(ASK_AGAIN_S)
         except (OutcomeUnknown, BusUnavailable):
             continue
-    raise OutcomeUnknown(f"request {request['id'].hex()}: no outcome in {GIVE_UP_S:g} s")
+    raise OutcomeUnknown(f"request {request['id'].hex()}: no outcome in {give_up_s:g} s")

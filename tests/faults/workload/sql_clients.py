@@ -19,9 +19,11 @@ from tests.faults.workload.tables import (
     LISTS_EACH,
     OWN,
     REGISTERS,
+    REGISTERS_EACH,
     Tables,
     items_of,
     list_of,
+    register_of,
 )
 
 PACE_S: Final = 0.12
@@ -34,6 +36,8 @@ BEGIN: Final = {
     "serializable": "BEGIN ISOLATION LEVEL SERIALIZABLE",
     "linearizable": "BEGIN ISOLATION LEVEL LINEARIZABLE",
 }
+OF_REGISTERS: Final = 0.4
+"""How many of the transactions of a level are of registers."""
 CHECK_VIOLATION: Final = "23514"
 DUPLICATE_OBJECT: Final = "42710"
 Ports = Sequence[int]
@@ -141,8 +145,10 @@ class SqlClient(ABC, threading.Thread):
         self._recorder.end(op, Told.YES, **answer(rows))
 
     def block(self, op: Op, begin: str, work: Callable[[Session], dict[str, Any]]) -> None:
-        """Run a transaction of several statements. Before COMMIT every error is definite."""
+        """Run a transaction of several statements. Before COMMIT every error is definite; behind it
+        what the work has found is written down, too."""
         committing = False
+        more: dict[str, Any] = {}
         try:
             session = self.session()
             session.run(begin)
@@ -151,21 +157,27 @@ class SqlClient(ABC, threading.Thread):
             session.run("COMMIT")
         except SqlFailure as error:
             told = error.told if committing else Told.NO
-            self._recorder.end(op, told, error.sqlstate)
+            self._recorder.end(op, told, error.sqlstate, **more)
             if not error.lost and self._session is not None:
                 self._session.run("ROLLBACK")
             raise
         self._recorder.end(op, Told.YES, **more)
 
 
-class Appender(SqlClient):
-    """List-append transactions at one level."""
+class Transactor(SqlClient):
+    """Transactions at one level, of lists that are appended to or of registers."""
 
     def __init__(self, *given: Any, level: str) -> None:
         super().__init__(*given)
         self._level = level
 
     def act(self) -> None:
+        if self._rng.random() < OF_REGISTERS:
+            self._move()
+        else:
+            self._append()
+
+    def _append(self) -> None:
         steps = draw_steps(self._rng, self._level, self._values)
         op = self._recorder.begin(self.name, "append", {"level": self._level, "steps": steps})
 
@@ -181,6 +193,28 @@ class Appender(SqlClient):
             return [what, key, value]
         rows = session.run(f"SELECT items FROM {lists} WHERE id = {key}")
         return [what, key, items_of(rows[0][0])]
+
+    def _move(self) -> None:
+        """Read registers, and write some of those that were read."""
+        keys = self._rng.sample(range(REGISTERS_EACH), self._rng.randrange(1, REGISTERS_EACH + 1))
+        wanted = [(register_of(self._level, key), self._rng.random() < 0.6) for key in keys]
+        values = {key: self._values.next() for key, writes in wanted if writes}
+        steps = [["write", key, value] for key, value in values.items()]
+        op = self._recorder.begin(self.name, "move", {"level": self._level, "steps": steps})
+        registers = self._tables.registers
+
+        def work(session: Session) -> dict[str, Any]:
+            done: list[list[Any]] = []
+            for key, _ in wanted:
+                rows = session.run(f"SELECT value FROM {registers} WHERE id = {key}")
+                done.append(["read", key, rows[0][0]])
+                if key in values:
+                    value = values[key]
+                    session.run(f"UPDATE {registers} SET value = {value} WHERE id = {key}")
+                    done.append(["write", key, value])
+            return {"steps": done}
+
+        self.block(op, BEGIN[self._level], work)
 
 
 def draw_steps(rng: random.Random, level: str, values: Values) -> list[list[Any]]:

@@ -1,5 +1,6 @@
 """Goal: a link that is cut holds what is sent and delivers it when it is mended, one way or both;
-one that refuses, or is reset, loses its connections; one that is late is late in order.
+one that refuses, or is reset, loses its connections; one that is late is late in order; bursts
+reorder what several connections bring.
 
 Method: a server that sends back what it gets, behind a link.
 """
@@ -133,6 +134,28 @@ def test_what_is_late_comes_in_order(links: Links, client: socket.socket) -> Non
     links.throttle(LINK, "up", 1)
     client.sendall(b"a" * 100)
     assert sum(len(client.recv(100)) for _ in range(1)) > 0
+
+
+def test_bursts_of_two_connections_change_places_and_each_is_in_order(
+    links: Links, echo: Echo, client: socket.socket
+) -> None:
+    """What was sent first may arrive last, as over two paths; within a connection it can't."""
+    links.reorder(LINK, "up", 200)
+    with socket.create_connection((LOOPBACK, links.reserve(LINK)), LONG_S) as other:
+        overtaken = False
+        for number in range(LEFT):
+            first, second = b"<%03da>" % number, b"<%03db>" % number
+            client.sendall(first)
+            other.sendall(second)
+            until(lambda second=second: second in echo.got, "the second one's piece")  # type: ignore[misc]
+            overtaken = overtaken or first not in echo.got
+            if overtaken and number > 5:
+                break
+        assert overtaken, "the first one's came first each time"
+    links.mend(LINK)
+    until(lambda: b"<%03da>" % number in echo.got, "the first one's pieces")
+    places = [echo.got.index(b"<%03da>" % sent) for sent in range(number + 1)]
+    assert places == sorted(places)
 
 
 def test_what_is_held_for_a_client_that_has_left_holds_nobody_up(links: Links, echo: Echo) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.faults.kinds import KINDS
 from tests.faults.recovery import MS, Recovery, Waits, lateness, longest_gap_ms
 from tests.faults.workload.history import Op, Told
 
@@ -41,4 +42,12 @@ def test_only_a_fault_alone_is_late_and_only_beyond_its_promise() -> None:
     assert "a writer waited 60000 ms" in lateness(["kill"], slow)
     assert lateness(["kill", "cut"], slow) == ""
     assert lateness(["broker_kill"], slow) == "", "nothing is promised while there is no broker"
-    assert lateness(["kill"], Waits(100, 100, 60_000)) == ""
+    assert "coherent after 60000 ms" in lateness(["kill"], Waits(100, 100, 60_000))
+    assert lateness(["kill"], Waits(100, 100, 10_000)) == ""
+
+
+def test_every_kind_promises_when_all_is_coherent() -> None:
+    for kind in KINDS.values():
+        assert kind.coherent_ms > 0
+        assert "coherent after" in lateness([kind.name], Waits(0, 0, kind.coherent_ms + 1))
+        assert lateness([kind.name], Waits(0, 0, kind.coherent_ms)) == ""

@@ -13,7 +13,7 @@ from leasehold.adapters.kafka.reader import ASK_TIMEOUT_S, TopicReader
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable, LeaseholdError, LogStopped
 from leasehold.model.records.log import LogPosition
-from leasehold.replication.log.identity import TO_DO, LogIdentity, check_log
+from leasehold.replication.log.identity import TO_DO, LogIdentity, check_log, check_reach
 
 RECORDS_PER_READ_MAX: Final = 1_000
 READ_SLICE_S: Final = 0.1
@@ -96,12 +96,19 @@ class TopicLook:
 
 
 def explain_stop(
-    error: LogStopped, identity: LogIdentity, admin: TopicAdmin, log: str, position: LogPosition
+    error: LogStopped,
+    identity: LogIdentity,
+    admin: TopicAdmin,
+    reader: TopicReader,
+    log: str,
+    position: LogPosition,
 ) -> LeaseholdError:
     """Return why a reader was stopped: `error`, or that the log's topic is another one now, which
-    is what most of them come from. Asks a broker, which has just answered."""
+    is what most of them come from, or that the log ends before what was read. Asks a broker, which
+    has just answered."""
     try:
         identity.check_topic(log, admin.topic_id(log), position)
+        check_reach(log, position, *reader.offsets(log, 0))
     except LogStopped as cause:
         return cause
     except LeaseholdError:

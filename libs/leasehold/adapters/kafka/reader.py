@@ -293,7 +293,7 @@ class TopicReader:
             offset = self._next.get((topic, partition))
             raise LogStopped(
                 f"Offset {offset} of {where} is not there ({error.str()}). It was deleted, or the "
-                "broker has lost what it acknowledged. Rebuild this process from a snapshot.",
+                "broker has lost what it acknowledged: docs/how-to/recover-a-lost-log.md",
                 topic=topic,
                 offset=offset,
             )

@@ -42,21 +42,7 @@ def check_log(
     """Raise LogStopped, with what to do, unless a reader at `position` may go on in this log. Its
     offsets are `first` to `end` (that of the next record), both asked after the position was read.
     `digests(from, below)` gives those of the records there."""
-    if position.offset < first:
-        raise LogStopped(
-            f"the log begins at offset {first}, this process has applied it up to"
-            f" {position.offset}: what lies between was deleted; start it from a snapshot (a node:"
-            " remove its store)",
-            topic=topic,
-        )
-    if position.offset > end:
-        raise LogStopped(
-            f"L2: this process has applied the log up to offset {position.offset} (LSN"
-            f" {position.lsn}), and topic {topic!r} has only {end}: the broker lost acknowledged"
-            " records, the topic was deleted and recreated, or this store belongs to another log."
-            f" {TO_DO}",
-            topic=topic,
-        )
+    check_reach(topic, position, first, end)
     if not position.digest:
         return
     below, width = position.offset, FIRST_WINDOW
@@ -70,6 +56,26 @@ def check_log(
             f"L2: the record that this process applied last (LSN {position.lsn}, epoch"
             f" {position.epoch}) does not stand in topic {topic!r} before offset {position.offset}:"
             " the topic was deleted and recreated, or this store belongs to another log."
+            f" {TO_DO}",
+            topic=topic,
+        )
+
+
+def check_reach(topic: str, position: LogPosition, first: int, end: int) -> None:
+    """Raise LogStopped, with what to do, unless `position` lies within a log whose offsets are
+    `first` to `end`."""
+    if position.offset < first:
+        raise LogStopped(
+            f"the log begins at offset {first}, this process has applied it up to"
+            f" {position.offset}: what lies between was deleted; start it from a snapshot (a node:"
+            " remove its store)",
+            topic=topic,
+        )
+    if position.offset > end:
+        raise LogStopped(
+            f"L2: this process has applied the log up to offset {position.offset} (LSN"
+            f" {position.lsn}), and topic {topic!r} has only {end}: the broker lost acknowledged"
+            " records, the topic was deleted and recreated, or this store belongs to another log."
             f" {TO_DO}",
             topic=topic,
         )
