@@ -10,7 +10,7 @@ topic tells when. Only while nobody at all is heard the senders' own clocks are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from leasehold.admin.view import SILENT_AFTER_US, Heard
 from leasehold.model.records.acks import (
@@ -22,7 +22,8 @@ from leasehold.model.records.acks import (
     ProcessReport,
 )
 from leasehold.model.records.jobs import ChangefeedReport, JobProgress, SparkReport
-from leasehold.replication.log.truncation import CHANGEFEED_ROLE
+from leasehold.replication.coherency import GIVEN_UP
+from leasehold.replication.log.truncation import CHANGEFEED_ROLE, COPY_ROLE
 
 SPARK: Final = "spark"
 """Sender of what Spark's driver tells, on whatever topic."""
@@ -47,13 +48,27 @@ def sender_of(event: Any) -> str:
     return CHANGEFEED if isinstance(event, ChangefeedReport) else ""
 
 
+class _Stood(NamedTuple):
+    """A word that stood on the topic. `often`: from somebody who says one several times a second as
+    long as he lives."""
+
+    name: str
+    sent_us: int
+    often: bool
+
+
+def _speaks_often(event: Any) -> bool:
+    is_node = isinstance(event, Ack) and event.role not in (CHANGEFEED_ROLE, COPY_ROLE)
+    return is_node and event.asked_ns != GIVEN_UP
+
+
 class SenderClocks:
     """Takes what is read, in the order of the topic of acknowledgements; tells what it says of the
     senders' clocks. It keeps what stood there until somebody is heard."""
 
     def __init__(self) -> None:
         """Begin with nothing read."""
-        self._stood: list[tuple[str, int]] = []
+        self._stood: list[_Stood] = []
         self._oldest_us: int | None = None  # when the first word of those was sent, once known
         self._heard: set[str] = set()
 
@@ -61,7 +76,7 @@ class SenderClocks:
         """Take what stood on the topic when the watcher began, the oldest first."""
         name = sender_of(event)
         if name and self._oldest_us is None:
-            self._stood.append((name, event.sent_us))
+            self._stood.append(_Stood(name, event.sent_us, _speaks_often(event)))
             del self._stood[:-STOOD_MAX]
 
     def stand_before(self, event: Any) -> Iterator[Heard]:
@@ -70,7 +85,7 @@ class SenderClocks:
         if not name or name in self._heard:
             return
         if self._oldest_us is None:
-            self._stood.insert(0, (name, event.sent_us))
+            self._stood.insert(0, _Stood(name, event.sent_us, _speaks_often(event)))
         elif event.sent_us > self._oldest_us:
             yield Heard(name, event.sent_us - self._oldest_us)
 
@@ -84,18 +99,18 @@ class SenderClocks:
         if self._oldest_us is None and len(self._heard) < HEARD_MAX:
             self._heard.add(name)
         yield Heard(name, ahead_us)
-        if self._oldest_us is None and any(name == each for each, _ in self._stood):
+        if self._oldest_us is None and any(name == each.name for each in self._stood):
             yield from self._date(name, ahead_us, now_us)
 
     def in_doubt(self, now_us: int) -> bool:
-        """Return whether somebody's last word is old, or to come, by his own clock alone: then it
-        is worth a moment to hear somebody first."""
+        """Return whether the last word of a node that has not left is old, or to come, by its own
+        clock alone: then it is worth a moment to hear somebody first."""
         if self._oldest_us is not None:
             return False
-        newest = dict(self._stood)
+        newest = {each.name: each for each in self._stood}
         return any(
-            abs(now_us - sent_us) > SILENT_AFTER_US
-            for name, sent_us in newest.items()
+            each.often and abs(now_us - each.sent_us) > SILENT_AFTER_US
+            for name, each in newest.items()
             if name not in self._heard
         )
 
@@ -105,7 +120,7 @@ class SenderClocks:
         not speak before it, or not for long, it may be older, and its sender's clock may say so."""
         after_us, waiting = now_us, dict[str, int]()
         done = set(self._heard)
-        for name, sent_us in reversed(self._stood):
+        for name, sent_us, _ in reversed(self._stood):
             if name == reference:
                 spoke_us = min(sent_us - ahead_us, after_us)
                 sure = after_us - spoke_us <= SILENT_AFTER_US

@@ -10,7 +10,7 @@ import pytest
 from leasehold.admin.fold import fold_all
 from leasehold.admin.report import node_report, rates_report, report
 from leasehold.admin.sender_clocks import CHANGEFEED, SPARK, SenderClocks, sender_of
-from leasehold.admin.view import LOG_TIME, ClusterView, Heard
+from leasehold.admin.view import LOG_TIME, ClusterView, Event, Heard
 from leasehold.model.records.acks import (
     AccessReport,
     CheckReport,
@@ -19,6 +19,7 @@ from leasehold.model.records.acks import (
     ProcessReport,
 )
 from leasehold.model.records.jobs import ChangefeedReport, JobProgress, SparkReport
+from leasehold.replication.coherency import GIVEN_UP
 from leasehold.replication.log.truncation import CHANGEFEED_ROLE
 from tests.support.admin.doctor_facts import node_report as told_of_node
 from tests.support.admin.view_events import NOW, SECOND, ack, log
@@ -143,6 +144,23 @@ def test_nobody_waits_where_all_clocks_agree() -> None:
     assert not watcher.clocks.in_doubt(NOW)
 
 
+def test_nobody_waits_for_who_has_left_or_speaks_seldom() -> None:
+    clocks = SenderClocks()
+    old_us = NOW - 60 * SECOND
+    left = ack("r1", sent_us=old_us)._replace(asked_ns=GIVEN_UP)
+    seldom = ProcessReport("dashboard at host", "dashboard", "1", 1, old_us)
+    for said in (
+        ack("r1", sent_us=old_us),
+        left,
+        seldom,
+        ack("f", CHANGEFEED_ROLE, sent_us=old_us),
+    ):
+        clocks.stand(said)
+    assert not clocks.in_doubt(NOW)
+    clocks.stand(ack("r2", sent_us=old_us))
+    assert clocks.in_doubt(NOW)
+
+
 def test_what_is_kept_is_bounded() -> None:
     clocks = SenderClocks()
     for number in range(10_000):
@@ -184,7 +202,7 @@ def test_reports_are_as_old_as_they_are_heard_and_rates_are_by_the_logs_time() -
     """Of a database of which every clock is behind."""
     sent_us = NOW - MINUTES
     seconds = [log(6 - n, commits=7, commit_us=sent_us - n * SECOND) for n in range(5, 0, -1)]
-    events = (
+    events: tuple[Event, ...] = (
         *(ack("m1", "master", sent_us=sent_us), told_of_node("m1", sent_us=sent_us)),
         *(SparkReport(sent_us, ""), ChangefeedReport(sent_us, 1, 1), *seconds),
         *(Heard(name, -MINUTES) for name in ("m1", SPARK, CHANGEFEED, LOG_TIME)),
