@@ -201,12 +201,14 @@ def test_each_report_has_its_sender() -> None:
 def test_reports_are_as_old_as_they_are_heard_and_rates_are_by_the_logs_time() -> None:
     """Of a database of which every clock is behind."""
     sent_us = NOW - MINUTES
-    seconds = [log(6 - n, commits=7, commit_us=sent_us - n * SECOND) for n in range(5, 0, -1)]
-    events: tuple[Event, ...] = (
-        *(ack("m1", "master", sent_us=sent_us), told_of_node("m1", sent_us=sent_us)),
-        *(SparkReport(sent_us, ""), ChangefeedReport(sent_us, 1, 1), *seconds),
+    events: list[Event] = [
+        ack("m1", "master", sent_us=sent_us),
+        told_of_node("m1", sent_us=sent_us),
+        SparkReport(sent_us, ""),
+        ChangefeedReport(sent_us, 1, 1),
+        *(log(6 - n, commits=7, commit_us=sent_us - n * SECOND) for n in range(5, 0, -1)),
         *(Heard(name, -MINUTES) for name in ("m1", SPARK, CHANGEFEED, LOG_TIME)),
-    )
+    ]
     view = fold_all(ClusterView(), events, NOW)
     told = report(view, NOW)
     assert (told["spark"]["silent"], told["changefeed"]["silent"]) == (False, False)
