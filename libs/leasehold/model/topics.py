@@ -66,9 +66,8 @@ FEED_TRANSACTIONS_RETENTION_MS: Final = 7 * _DAY_MS
 ACTIVITY_RETENTION_MS: Final = 2 * _DAY_MS
 ACTIVITY_CHANGELOG_RETENTION_MS: Final = _HOUR_MS
 """Several times as long as a window stays open."""
-WORTHLESS_BYTES_MAX: Final = 1 << 30
-"""Of what is worth nothing once it is old no more is kept, however fast it is written."""
-SEGMENT_BYTES: Final = 64 << 20
+WORTHLESS_BYTES_MAX: Final = byte_limits.WORTHLESS
+SEGMENT_BYTES: Final = byte_limits.SEGMENT
 SEGMENTS_KEPT: Final = 8
 SEGMENT_MS_MIN: Final = 60 * 1000
 SEGMENT_MS_MAX: Final = 7 * _DAY_MS
