@@ -42,7 +42,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools storage-tools chart-tools chart browser faults soak check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
+.PHONY: help setup tools demo quick quick-tests test checked-in-process in-process test-all feed-tools storage-tools observe-tools chart-tools chart browser faults soak check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,7 +81,7 @@ quick-tests: # the same without lint and types
 	  $(SLOWER:%=--ignore=%) $(ARGS)
 
 test-all: ## everything, what is marked long (more faults, pgbench), and integration in secure mode
-	@$(MAKE) feed-tools chart-tools browser storage-tools
+	@$(MAKE) feed-tools chart-tools browser storage-tools observe-tools
 	@$(MAKE) test MARKS=
 	@$(MAKE) integration SECURE=1 MARKS=
 
@@ -90,6 +90,9 @@ feed-tools: setup ## fetch a schema registry and Kafka Connect, for the long tes
 
 storage-tools: setup ## fetch HDFS, S3A (600 MB) and an S3 server, for the long tests of storage
 	@infra/storage_tools.sh
+
+observe-tools: setup ## build Jaeger and a reader of boards with Go (some minutes), for long tests
+	@infra/observe_tools.sh
 
 N ?= 20
 faults: setup ## about N faults on real parts, each round judged (N=200 SEED=7; ARGS="--schedule FILE")

@@ -285,6 +285,7 @@ def board_json(board: Board) -> str:
         "editable": True,
         "refresh": "10s",
         "time": {"from": "now-30m", "to": "now"},
+        "annotations": {"list": []},
         "templating": {
             "list": [{"name": "source", "type": "datasource", "query": "prometheus"}],
         },

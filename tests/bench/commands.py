@@ -13,10 +13,10 @@ from tests.bench.stand import BenchFailure, Stand
 TIMEOUT_S: Final = 120.0
 
 
-def command_ms(where: Stand, command: str, timeout_s: float = TIMEOUT_S) -> float:
+def command_ms(where: Stand, *command: str, timeout_s: float = TIMEOUT_S) -> float:
     """The whole of a command, from its process's start to its end. Raises BenchFailure unless it
     has found all to be well."""
-    words = [sys.executable, "-m", "leasehold.cli.main", command]
+    words = [sys.executable, "-m", "leasehold.cli.main", *command]
     begin = time.perf_counter()
     ended = subprocess.run(
         words,
@@ -28,5 +28,6 @@ def command_ms(where: Stand, command: str, timeout_s: float = TIMEOUT_S) -> floa
     )
     took_ms = (time.perf_counter() - begin) * 1e3
     if ended.returncode:
-        raise BenchFailure(f"{command} ended with {ended.returncode}: {ended.stdout[-300:]!r}")
+        said = (ended.stdout + ended.stderr)[-300:]
+        raise BenchFailure(f"{' '.join(command)} ended with {ended.returncode}: {said!r}")
     return took_ms

@@ -8,6 +8,7 @@ from typing import Final
 
 from tests.bench import (
     agents,
+    backup,
     bootstrap,
     commit,
     cost,
@@ -166,6 +167,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         for figure in ("took", "stored")
     ),
     "rows": rows.METRICS,
+    "backup": backup.METRICS,
 }
 """Group → its metrics, in the order in which they are printed."""
 SUMMARIES: Final = {
@@ -192,6 +194,7 @@ SUMMARIES: Final = {
     "tables": "200 and 2,000 tables: CREATE TABLE, commands, connecting, idle, memory",
     "bootstrap": "a new node and a new embedded replica on 1,000,000 rows",
     "rows": "what a row costs among 1,000,000 and 10,000,000",
+    "backup": "1,000,000 rows backed up, verified and restored",
 }
 
 _ALONE: Final = {
@@ -214,6 +217,7 @@ _ALONE: Final = {
     "tables": tables.measure,
     "bootstrap": bootstrap.measure,
     "rows": rows.measure,
+    "backup": backup.measure,
 }
 _ON_ROWS: Final = {
     "index": measure_index,

@@ -45,6 +45,6 @@ def _costs(where: Stand, there: int, rows: int) -> Iterator[tuple[str, float, in
     yield "load", load(where, there, rows), rows - there
     yield "index", where.change(bulk_loader.INDEX, TIMEOUT_S).took_ms / 1e3, rows
     where.change(bulk_loader.DROP_INDEX, TIMEOUT_S)
-    yield "check", command_ms(where, "check", TIMEOUT_S) / 1e3, rows
+    yield "check", command_ms(where, "check", timeout_s=TIMEOUT_S) / 1e3, rows
     yield "node", begin_node(where).took_s, rows
     yield "replica", begin_replica(where).took_s, rows

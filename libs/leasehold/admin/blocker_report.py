@@ -28,7 +28,9 @@ def holding_report(view: ClusterView, holding: Holding, table: str, now_us: int)
     told = view.held_back.get((holding.agent, holding.table, holding.version))
     if told is not None and told.session not in (0, holding.session):
         told = None  # of a life before this one
-    since_ms = None if told is None else max(0, now_us - told.sent_us) // 1_000
+    since_ms = None
+    if told is not None:
+        since_ms = view.age_us(holding.agent, told.sent_us, now_us) // 1_000
     heard_ms = _heard_ms(view, holding, told, now_us)
     return {
         "agent": holding.agent,
@@ -59,13 +61,14 @@ def _heard_ms(
 ) -> int | None:
     """Return the age of its newest sign of life that was seen; None when none was."""
     node, session = view.nodes.get(holding.agent), view.sessions.get(holding.session)
-    signs = [
-        told.sent_us if told else 0,
-        node.ack.sent_us if node else 0,
-        session.moved_us if session else 0,
+    ages_us = [
+        view.age_us(holding.agent, sent_us, now_us)
+        for sent_us in (told.sent_us if told else 0, node.ack.sent_us if node else 0)
+        if sent_us
     ]
-    newest = max(signs)
-    return max(0, now_us - newest) // 1_000 if newest else None
+    if session is not None and session.moved_us:
+        ages_us.append(max(0, now_us - session.moved_us))
+    return min(ages_us) // 1_000 if ages_us else None
 
 
 def _state(view: ClusterView, holding: Holding, heard_ms: int | None) -> str:

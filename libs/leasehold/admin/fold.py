@@ -15,6 +15,7 @@ from leasehold.admin.view import (
     ClaimSeen,
     ClusterView,
     Event,
+    Heard,
     JobView,
     LedgerSeen,
     LogSeen,
@@ -61,6 +62,7 @@ OPEN_NODES_MAX: Final = 1_000
 NODE_REPORTS_MAX: Final = 1_000
 COPIES_MAX: Final = 1_000
 PROCESSES_MAX: Final = 1_000
+CLOCKS_MAX: Final = 4_000
 
 
 def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
@@ -361,6 +363,15 @@ def _sessions_seen(
     return found
 
 
+def _heard(draft: _Draft, heard: Heard, _now_us: int) -> None:
+    known = draft.view.ahead_us
+    ahead_us = {each: us for each, us in known.items() if each != heard.sender}
+    ahead_us[heard.sender] = heard.ahead_us
+    if len(ahead_us) > CLOCKS_MAX:
+        del ahead_us[next(iter(ahead_us))]
+    draft.view = replace(draft.view, ahead_us=ahead_us)
+
+
 def _unreached(draft: _Draft, event: Unreachable, _now_us: int) -> None:
     unreachable = {**draft.view.unreachable, event.what: event.why}
     draft.view = replace(draft.view, unreachable=unreachable)
@@ -408,6 +419,7 @@ _FOLDS: Final[Mapping[type, Callable[[_Draft, Any, int], None]]] = {
     SparkReport: _spark_told,
     ChangefeedReport: _changefeed_told,
     LedgerSeen: _ledger_seen,
+    Heard: _heard,
     Unreachable: _unreached,
     Reachable: lambda draft, event, _now_us: _reached(draft, event.what),
     TopicsRead: _topics_read,

@@ -17,6 +17,7 @@ from leasehold.admin.merge_progress import (
     find_merging,
     merging_words,
 )
+from leasehold.admin.sender_clocks import SPARK
 from leasehold.admin.view import SILENT_AFTER_US, ClusterView, JobView, TableView
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.roles import FIRST_ROLE
@@ -163,7 +164,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
         "can_cancel": can_turn_back(job),
         "postponed": job.postponed,
         "doing": _doing(job),
-        "phase_ms": _phase_ms(job, now_us) if not job.status.ended else None,
+        "phase_ms": _phase_ms(view, job, now_us) if not job.status.ended else None,
         "waits_for": waits_for(view, seen, holders, now_us),
         "merging": [each._asdict() for each in merging],
         "spark_fails": spark_fails(view, job, now_us),
@@ -196,7 +197,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
         "ended_us": job.marks[-1][2] if job.status.ended and job.marks else None,
         "age_ms": max(0, seen.event.commit_us - job.created_us) // 1_000
         if job.status.ended
-        else max(0, now_us - job.created_us) // 1_000,
+        else max(0, view.log_now_us(now_us) - job.created_us) // 1_000,
         "changed_us": seen.event.commit_us,
         "marks": [list(mark) for mark in job.marks],
     }
@@ -218,13 +219,13 @@ def _read(
     if job.look is not None:
         table = view.tables.get(job.table_id)
         parts = len(list_parts(job, table.descriptor)) if table is not None else 1
-        return job.looked, parts * total_rows, _rate(job, job.looked, now_us)
+        return job.looked, parts * total_rows, _rate(view, job, job.looked, now_us)
     merged = count_merged(view, job, merging)
     if merged is not None:
-        return min(merged, total_rows or merged), total_rows, _rate(job, merged, now_us)
+        return min(merged, total_rows or merged), total_rows, _rate(view, job, merged, now_us)
     if job.copies_rows and job.phase is Phase.BACKFILLING:
         # The master says in the log how far it is.
-        return job.rows_read, total_rows, _rate(job, job.rows_read, now_us)
+        return job.rows_read, total_rows, _rate(view, job, job.rows_read, now_us)
     current = _progress(view, job)
     reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) and job.status is Status.RUNNING
     rate = current.rows_per_second if current and reading else 0.0
@@ -242,10 +243,10 @@ def _rows_read(view: ClusterView, job: Job) -> int:
     return max(job.rows_read, progress.rows if progress else 0)
 
 
-def _rate(job: Job, done: int, now_us: int) -> float:
+def _rate(view: ClusterView, job: Job, done: int, now_us: int) -> float:
     """Return how much of it is done a second, of what has begun with the job's phase."""
-    going = job.status is Status.RUNNING and _phase_ms(job, now_us) > 0
-    return round(done * 1_000 / _phase_ms(job, now_us), 1) if going else 0.0
+    phase_ms = _phase_ms(view, job, now_us) if job.status is Status.RUNNING else 0
+    return round(done * 1_000 / phase_ms, 1) if phase_ms > 0 else 0.0
 
 
 def _known(seconds: float) -> float | None:
@@ -373,7 +374,7 @@ def waits_for(
         return []
     if not view.ledger.report.ready:
         return ["the ledger's grace after a restart: agents register again what they hold (D6)"]
-    if _phase_ms(job, now_us) < LINGERING_MS:
+    if _phase_ms(view, job, now_us) < LINGERING_MS:
         return []
     return [holding_words(told) for told in holders]
 
@@ -396,8 +397,8 @@ def _unverified(view: ClusterView, seen: JobView, now_us: int) -> list[str]:
     job, asked = seen.job, seen.event
     reports = view.checks.get(make_subject(job), {}).values()
     said = {report.node for report in reports if report.lsn >= asked.lsn}
-    since_ms = max(0, now_us - asked.commit_us) // 1_000
-    late = min(since_ms, _phase_ms(job, now_us)) > LATE_SAID_MS
+    since_ms = max(0, view.log_now_us(now_us) - asked.commit_us) // 1_000
+    late = min(since_ms, _phase_ms(view, job, now_us)) > LATE_SAID_MS
     found = []
     for name, node in sorted(view.nodes.items()):
         behind = view.log.lsn - node.ack.lsn
@@ -414,12 +415,12 @@ def _unread(view: ClusterView, seen: JobView, now_us: int) -> list[str]:
     job = seen.job
     progress = view.progress.get(job.job_id)
     heard = progress is not None and progress.run == job.run
-    silent_ms = min(_phase_ms(job, now_us), max(0, now_us - seen.event.commit_us) // 1_000)
+    changed_ms = max(0, view.log_now_us(now_us) - seen.event.commit_us) // 1_000
+    since_ms = silent_ms = min(_phase_ms(view, job, now_us), changed_ms)
     if heard and progress is not None:
-        silent_ms = min(silent_ms, max(0, now_us - progress.sent_us) // 1_000)
+        silent_ms = min(silent_ms, view.age_us(SPARK, progress.sent_us, now_us) // 1_000)
     backfilling = job.phase is Phase.BACKFILLING
     if backfilling and job.chunks_ended:
-        since_ms = min(_phase_ms(job, now_us), max(0, now_us - seen.event.commit_us) // 1_000)
         if since_ms < LINGERING_MS:
             return []
         return merging_words(job, find_merging(view, seen), max(job.rows, job.rows_read), since_ms)
@@ -439,15 +440,15 @@ def spark_fails(view: ClusterView, job: Job, now_us: int) -> str:
     reading = job.status is Status.RUNNING and job.phase in (Phase.BACKFILLING, Phase.VALIDATING)
     if not reading or progress is None or progress.run != job.run:
         return ""
-    silent_ms = (now_us - progress.sent_us) // 1_000
+    silent_ms = view.age_us(SPARK, progress.sent_us, now_us) // 1_000
     if silent_ms > SPARK_SILENT_SAID_MS + SPARK_RETRY_MS or not progress.phase.startswith(FAILING):
         return ""
     return progress.phase.removeprefix(FAILING)
 
 
-def _phase_ms(job: Job, now_us: int) -> int:
+def _phase_ms(view: ClusterView, job: Job, now_us: int) -> int:
     """Return how long the job has been in its phase, 0 where no mark tells."""
-    return max(0, now_us - job.marks[-1][2]) // 1_000 if job.marks else 0
+    return max(0, view.log_now_us(now_us) - job.marks[-1][2]) // 1_000 if job.marks else 0
 
 
 def holders_in_the_way(view: ClusterView, job: Job) -> list[Holding]:

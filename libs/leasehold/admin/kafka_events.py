@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -12,11 +12,15 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import FETCH_WAIT_MS, TO_THE_END_MS, Record, TopicReader
 from leasehold.adapters.kafka.topic_ends import TopicEndsReader
-from leasehold.adapters.os.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.admin.last_seen import last_heard
+from leasehold.admin.sender_clocks import SenderClocks
 from leasehold.admin.view import (
+    LOG_TIME,
+    SILENT_AFTER_US,
     ClaimSeen,
     Event,
+    Heard,
     LogSeen,
     Reachable,
     TopicEnds,
@@ -35,6 +39,7 @@ from leasehold.model.records.acks import (
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
 from leasehold.model.records.log import JobForgotten
+from leasehold.model.time_units import NS_PER_US
 from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import job_of_key, number_of_key
 from leasehold.settings.environment import KafkaSettings
@@ -107,6 +112,8 @@ class KafkaEvents:
         self._heard: set[str] = set()
         self._read_to: dict[str, int] = {}  # the next offset of each topic
         self._looked_back = False
+        self._clocks = SenderClocks()
+        self._listens_until_ns = 0  # 0: not everything has been read that stood there
         self._ends: TopicEndsReader | None = None
         self._table_ids: dict[int, None] = {}  # the one with the newest version last
 
@@ -130,8 +137,10 @@ class KafkaEvents:
             self._begun = False
         # Whatever is asked from here on may fail, and what was read comes only once.
         if not self._looked_back and self._at_ends:
-            found += self._silent()
+            for ack in self._silent():
+                found += (ack, *self._clocks.stand_before(ack))
             self._looked_back = True
+            self._listens_until_ns = boottime_ns() + SILENT_AFTER_US * NS_PER_US
         found += self._topic_ends()
         self._found = []
         return found
@@ -149,7 +158,7 @@ class KafkaEvents:
     def not_read(self) -> dict[str, int]:
         """Return about how many records are left of each topic that was never read to its end (-1:
         not known yet), by the topic's name without the database's."""
-        if self._at_ends and self._looked_back:
+        if self._at_ends and self._looked_back and not self._listens():
             return {}
         left = {}
         for topic in self._followed():
@@ -195,6 +204,11 @@ class KafkaEvents:
                 self._acks_from = begin
         self._begun = True
 
+    def _listens(self) -> bool:
+        """Return whether it is not known yet who is silent, since nobody was heard so far: that
+        takes a moment where anybody lives, and as long as one who lives may be still else."""
+        return boottime_ns() < self._listens_until_ns and self._clocks.in_doubt(unix_us())
+
     def _topic_ends(self) -> list[Event]:
         """Return the topics' newest ends. Raises BusUnavailable: that is also how a broker that is
         away is noticed."""
@@ -204,7 +218,7 @@ class KafkaEvents:
         ends = self._ends.poll(newest)
         return [] if ends is None else [TopicEnds(ends), Reachable("kafka")]
 
-    def _silent(self) -> list[Event]:
+    def _silent(self) -> list[Ack]:
         """The last acknowledgement of each node that has not been heard of in the acks' tail: one
         that died may be a minute of others' work behind, and must not look as if it had never been
         there. One that took its leave says so in it."""
@@ -224,14 +238,22 @@ class KafkaEvents:
         if record.value is None:
             return self._forgotten(record.topic, record.key or b"")
         if record.topic == self._topics.log.name:
-            return self._log_event(record.offset, record.value)
+            return [*self._log_event(record)]
         event = shown_event(self._codec, record.value, record.topic == self._topics.versions.name)
         if isinstance(event, VersionEvent):
             self._table_ids.pop(event.table_id, None)
             self._table_ids[event.table_id] = None
         elif isinstance(event, Ack):
             self._heard.add(event.node)
-        return [] if event is None else [event]
+        return [] if event is None else [event, *self._clock_seen(record, event)]
+
+    def _clock_seen(self, record: Record, event: Event) -> Iterable[Event]:
+        """Return what a report says of its sender's clock."""
+        if record.offset >= self._first_ends.get(record.topic, 0):
+            return self._clocks.hear(event, unix_us())
+        if record.topic == self._topics.acks.name:
+            self._clocks.stand(event)
+        return ()
 
     def _forgotten(self, topic: str, key: bytes) -> list[Event]:
         """A table, or a job, that is nobody's any more."""
@@ -245,16 +267,19 @@ class KafkaEvents:
                 return [JobForgotten(job_id)]
         return []
 
-    def _log_event(self, offset: int, data: bytes) -> list[Event]:
+    def _log_event(self, record: Record) -> Iterator[Event]:
+        assert record.value is not None
         try:
-            header = read_header(data)
+            header = read_header(record.value)
         except LogStopped:
-            return []  # nodes stop there and say so; a watcher shows who still moves
-        if header is None:
-            return []
+            return  # nodes stop there and say so; a watcher shows who still moves
         if isinstance(header, LogHeader):
-            return [LogSeen(offset, *header)]
-        return [ClaimSeen(offset, header.epoch, header.node)]
+            seen = LogSeen(record.offset, *header)
+            yield seen
+            if seen.closed_us and record.offset >= self._first_ends.get(record.topic, 0):
+                yield Heard(LOG_TIME, seen.closed_us - unix_us())
+        elif header is not None:
+            yield ClaimSeen(record.offset, header.epoch, header.node)
 
 
 class _AckWindows:

@@ -13,6 +13,7 @@ from leasehold.admin.blocker_report import holding_report
 from leasehold.admin.fold import RATE_SECONDS_MAX
 from leasehold.admin.job_report import SPARK_SILENT_SAID_MS, count_ended, recent_jobs_report
 from leasehold.admin.parts import part_words
+from leasehold.admin.sender_clocks import CHANGEFEED, SPARK
 from leasehold.admin.view import (
     OPEN_KNOWN_FOR_US,
     SILENT_AFTER_US,
@@ -93,7 +94,7 @@ def spark_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
     run. None where none ever has."""
     if view.spark is None:
         return None
-    heard_ms = max(0, now_us - view.spark.sent_us) // 1_000
+    heard_ms = view.age_us(SPARK, view.spark.sent_us, now_us) // 1_000
     return {
         "heard_ms": heard_ms,
         "silent": heard_ms > SPARK_SILENT_SAID_MS,
@@ -109,7 +110,7 @@ def changefeed_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
     told = view.changefeed
     if told is None:
         return None
-    heard_ms = max(0, now_us - told.sent_us) // 1_000
+    heard_ms = view.age_us(CHANGEFEED, told.sent_us, now_us) // 1_000
     return {
         "heard_ms": heard_ms,
         "silent": heard_ms > CHANGEFEED_SILENT_SAID_MS,
@@ -153,8 +154,9 @@ def log_report(view: ClusterView, now_us: int) -> dict[str, Any]:
 
 
 def rates_report(view: ClusterView, now_us: int) -> dict[str, Any]:
-    """Per second over the last whole seconds, and one bar per second for a small chart."""
-    at = now_us // 1_000_000
+    """Per second over the last whole seconds, and one bar per second for a small chart. The seconds
+    are those of the log's time, which stamps commits."""
+    at = view.log_now_us(now_us) // 1_000_000
     window = [s for s in view.seconds if at - RATE_WINDOW_SECONDS <= s.at < at]
     by_second = {second.at: second for second in view.seconds}
     bars = [by_second.get(second) for second in range(at - RATE_SECONDS_MAX, at)]
@@ -178,7 +180,7 @@ def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any
     `for_ms` is how long it has been so. `holds`: the tables of a partial replica, "" = everything.
     """
     ack = node.ack
-    silent = node.silent(now_us)
+    silent = view.is_silent(node, now_us)
     is_master = ack.node == view.log.master and ack.role == "master"
     # A master serves from the store it decides on: it has nothing to wait for.
     coherent = ack.coherent or is_master
@@ -187,13 +189,13 @@ def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any
         "node": ack.node,
         "role": ack.role,
         "coherency": _coherency(ack.role, silent, coherent),
-        "for_ms": max(0, now_us - since_us) // 1_000,
+        "for_ms": view.age_us(ack.node, since_us, now_us) // 1_000,
         "offset": ack.offset,
         "lsn": ack.lsn,
         "epoch": ack.epoch,
         "lag_records": max(0, view.log.end - ack.offset),
         "lag_lsn": max(0, view.log.lsn - ack.lsn),
-        "age_ms": max(0, now_us - ack.sent_us) // 1_000,
+        "age_ms": view.age_us(ack.node, ack.sent_us, now_us) // 1_000,
         "serves": ack.serves,
         "open": _open_words(view, ack.node, now_us),
         "holds": part_words(view, ack.node),
@@ -211,7 +213,7 @@ def copies_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
     kept_ms = TruncationSettings().copy_away_ms
     found = []
     for name, ack in view.copies.items():
-        age_ms = max(0, now_us - ack.sent_us) // 1_000
+        age_ms = view.age_us(name, ack.sent_us, now_us) // 1_000
         source, taker = copy_parts(name)
         if age_ms < kept_ms:
             found.append(
@@ -233,7 +235,7 @@ def disks_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
     bytes; `room` is enough, short (a master refuses what needs room) or out (the node leaves)."""
     found = []
     for node, told in sorted(view.node_reports.items()):
-        age_us = max(0, now_us - told.sent_us)
+        age_us = view.age_us(node, told.sent_us, now_us)
         if node in view.nodes and age_us <= REPORT_KNOWN_FOR_US:
             found.append({**told._asdict(), "age_ms": age_us // 1_000})
     return found
@@ -242,7 +244,7 @@ def disks_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
 def _open_words(view: ClusterView, node: str, now_us: int) -> str:
     """Return whom the node lets in without asking; "" = nobody, as far as is known."""
     told = view.open_nodes.get(node)
-    if told is None or now_us - told.sent_us > OPEN_KNOWN_FOR_US:
+    if told is None or view.age_us(node, told.sent_us, now_us) > OPEN_KNOWN_FOR_US:
         return ""
     return told.words
 

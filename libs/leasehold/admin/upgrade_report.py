@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from leasehold.admin.report import REPORT_KNOWN_FOR_US
+from leasehold.admin.sender_clocks import CHANGEFEED, sender_of
 from leasehold.admin.view import ClusterView
 from leasehold.model.features import NEWEST, WITHOUT_LEVEL, Feature, known_to, titles
 from leasehold.model.records.acks import Ack, ProcessReport
@@ -59,12 +60,12 @@ def _feature(feature: Feature) -> dict[str, Any]:
 
 def _processes(view: ClusterView, now_us: int) -> Iterator[dict[str, Any]]:
     for name, node in view.nodes.items():
-        if node.silent(now_us):
+        if view.is_silent(node, now_us):
             continue  # who has ended holds nobody up for long
         role = "master" if name == view.log.master else node.ack.role
         yield _process(node.ack, role, _release_of(view, name, now_us))
     feed = view.changefeed_ack
-    if feed is not None and now_us - feed.sent_us <= REPORT_KNOWN_FOR_US:
+    if feed and view.age_us(CHANGEFEED, feed.sent_us, now_us) <= REPORT_KNOWN_FOR_US:
         yield _process(feed, feed.role, _release_of(view, feed.node, now_us))
     for told in live_processes(view, now_us):
         yield _told(told.process, told.role, told.release, told.reads)
@@ -76,7 +77,8 @@ def live_processes(view: ClusterView, now_us: int) -> list[ProcessReport]:
     return [
         told
         for told in known
-        if now_us - told.sent_us <= (AGENT_SILENT_US if told.role in AGENTS else PROCESS_SILENT_US)
+        if view.age_us(sender_of(told), told.sent_us, now_us)
+        <= (AGENT_SILENT_US if told.role in AGENTS else PROCESS_SILENT_US)
     ]
 
 
@@ -97,8 +99,9 @@ def _agent_of(told: ProcessReport) -> str:
 def _release_of(view: ClusterView, name: str, now_us: int) -> str:
     """Return the release that a process has told of lately, "" = none."""
     told = view.node_reports.get(name)
-    known = told is not None and now_us - told.sent_us <= REPORT_KNOWN_FOR_US
-    return told.release if told is not None and known else ""
+    if told is None or view.age_us(name, told.sent_us, now_us) > REPORT_KNOWN_FOR_US:
+        return ""
+    return told.release
 
 
 def _process(ack: Ack, role: str, release: str) -> dict[str, Any]:

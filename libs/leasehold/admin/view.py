@@ -33,6 +33,7 @@ from leasehold.model.records.log import Grant, JobForgotten
 
 OPEN_KNOWN_FOR_US: Final = 30_000_000
 """Several of its words. A node that asks since it was started anew says nothing more of it."""
+LOG_TIME: Final = "log time"
 SILENT_AFTER_US: Final = 3_000_000
 """A node acknowledges several times a second; one that has not for so long is called silent."""
 
@@ -81,6 +82,14 @@ class LedgerSeen(NamedTuple):
     holders: Mapping[int, tuple[Holding, ...]]
 
 
+class Heard(NamedTuple):
+    """How far the clock of somebody who tells of himself, or the log's time (LOG_TIME), is ahead of
+    the watcher's (negative: behind), by when his newest word came (`sender_clocks.py`)."""
+
+    sender: str
+    ahead_us: int
+
+
 class Unreachable(NamedTuple):
     """A part that can't be reached: `what` is "kafka" or "ledger", `why` one sentence."""
 
@@ -118,6 +127,7 @@ Event: TypeAlias = (
     | SparkReport
     | ChangefeedReport
     | LedgerSeen
+    | Heard
     | Unreachable
     | Reachable
     | TopicsRead
@@ -147,13 +157,11 @@ class LogView:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node by its own last acknowledgement. `since_us`: coherent, or not, since then."""
+    """A node by its own last acknowledgement. `since_us`: coherent, or not, since then, by its
+    clock."""
 
     ack: Ack
     since_us: int
-
-    def silent(self, now_us: int) -> bool:
-        return now_us - self.ack.sent_us > SILENT_AFTER_US
 
 
 class SessionSeen(NamedTuple):
@@ -238,7 +246,9 @@ class ClusterView:
     has taken, by `copy_name`. `sessions`: by id. `committed`, `refused`
     and `dead_lettered` count since the view began to look. `not_read`: topics that were never read
     to their ends yet (see `TopicsRead`), so that what they say is not known yet; `read_us`: when
-    topics were last read, 0 for a view that is told of everything at once.
+    topics were last read, 0 for a view that is told of everything at once. `ahead_us`: how far the
+    clocks of those who tell of themselves are ahead of the watcher's; who is not there was not
+    heard, and his clock is taken for right.
     """
 
     log: LogView = field(default_factory=LogView)
@@ -265,10 +275,25 @@ class ClusterView:
     unreachable: Mapping[str, str] = field(default_factory=dict)
     not_read: Mapping[str, int] = field(default_factory=dict)
     read_us: int = 0
+    ahead_us: Mapping[str, int] = field(default_factory=dict)
     seconds: tuple[Second, ...] = ()  # newest last, seconds without a record left out
     committed: int = 0
     refused: int = 0
     dead_lettered: int = 0
+
+    def age_us(self, sender: str, sent_us: int, now_us: int) -> int:
+        """Return how long ago it was by the watcher's clock that somebody's clock said `sent_us`;
+        0 for what is to come."""
+        return max(0, now_us - sent_us + self.ahead_us.get(sender, 0))
+
+    def is_silent(self, node: NodeView, now_us: int) -> bool:
+        """Return whether nothing has been heard of a node for longer than one that lives is
+        still."""
+        return self.age_us(node.ack.node, node.ack.sent_us, now_us) > SILENT_AFTER_US
+
+    def log_now_us(self, now_us: int) -> int:
+        """Return the log's time, by which commits and jobs are stamped, at `now_us`."""
+        return now_us + self.ahead_us.get(LOG_TIME, 0)
 
     def as_of_us(self, now_us: int) -> int:
         """The moment that what the topics say is of: nobody is silent because this view was not

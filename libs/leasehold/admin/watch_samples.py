@@ -9,6 +9,7 @@ from typing import Final
 from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.job_report import running_jobs_report
 from leasehold.admin.report import ledger_report, node_report
+from leasehold.admin.sender_clocks import CHANGEFEED, SPARK
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.lease.replies import SnapshotReport
@@ -34,13 +35,18 @@ def view_samples(view: ClusterView, now_us: int) -> Iterator[Sample]:
     )
     for labels, number in nodes.items():
         yield Sample(metrics.CLUSTER_NODES, labels, number)
-    for metric, heard_us in (
-        (metrics.CLUSTER_MASTER_SILENT, view.log.seen_us),
-        (metrics.CLUSTER_FEED_SILENT, view.changefeed.sent_us if view.changefeed else 0),
-        (metrics.CLUSTER_SPARK_SILENT, view.spark.sent_us if view.spark else 0),
+    if view.log.seen_us:
+        silent_us = max(0, now_us - view.log.seen_us)
+        yield Sample(metrics.CLUSTER_MASTER_SILENT, NO_LABELS, silent_us / US_PER_S)
+    feed_us = view.changefeed.sent_us if view.changefeed else 0
+    spark_us = view.spark.sent_us if view.spark else 0
+    for metric, sender, sent_us in (
+        (metrics.CLUSTER_FEED_SILENT, CHANGEFEED, feed_us),
+        (metrics.CLUSTER_SPARK_SILENT, SPARK, spark_us),
     ):
-        if heard_us:
-            yield Sample(metric, NO_LABELS, max(0, now_us - heard_us) / US_PER_S)
+        if sent_us:
+            silent_us = view.age_us(sender, sent_us, now_us)
+            yield Sample(metric, NO_LABELS, silent_us / US_PER_S)
     if view.ledger is not None or "ledger" in view.unreachable:
         ready = ledger_report(view, asked_us)["state"] == "ready"
         yield Sample(metrics.CLUSTER_LEDGER, NO_LABELS, float(ready))

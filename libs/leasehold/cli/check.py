@@ -222,7 +222,7 @@ def find_live(watch: ClusterWatch, view: ClusterView) -> tuple[list[str], list[s
     listened to for as long as that. In a first view a node's newest words may be missing, since
     they stand behind all that had to be read before; and its clock may be behind."""
     at_us = view.as_of_us(unix_us())
-    quiet = {name: node.ack for name, node in view.nodes.items() if node.silent(at_us)}
+    quiet = {name: node.ack for name, node in view.nodes.items() if view.is_silent(node, at_us)}
 
     def unheard(seen: ClusterView) -> list[str]:
         return [

@@ -180,7 +180,9 @@ class Reading:
         told = one_job_report(view, number, now_us)
         if told is None:
             raise Refusal(404, f"there is no job {number}")
-        return make_json({**told, "timeline": make_timeline(view.jobs[number].job, now_us)})
+        return make_json(
+            {**told, "timeline": make_timeline(view.jobs[number].job, view.log_now_us(now_us))}
+        )
 
     # ------------------------------------------------------------ dead letters
 

@@ -20,6 +20,11 @@ ENVELOPE: Final = 64 * 1024
 """Kept free in a message for headers (of which a signature is the longest) and the batch."""
 PUBLISHED: Final = MESSAGE - ENVELOPE
 """Key and value of any message as a producer counts them, which is before any packing."""
+SEGMENT: Final = 8 * MESSAGE
+"""A segment of a topic that is kept for a time: what is written to is deleted last. A broker
+refuses what is larger than a segment, so that none is smaller than a message."""
+WORTHLESS: Final = 1 << 30
+"""Kept of a topic whose records are worth nothing once they are old, however fast they come."""
 
 # ---------------------------------------------------------------- requests
 

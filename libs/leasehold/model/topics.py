@@ -55,7 +55,9 @@ ACTIVITY_TABLES: Final = ("seconds", "minutes", "steps", "jobs")
 _HOUR_MS: Final = 60 * 60 * 1000
 _DAY_MS: Final = 24 * _HOUR_MS
 
-ACKS_RETENTION_MS: Final = _HOUR_MS
+ACKS_RETENTION_MS: Final = 2 * _HOUR_MS
+"""Twice as long as somebody who reads the log is waited for: a candidate proves by this topic who
+has read it in that time, and a proof is shorter than what it is made of (L11)."""
 RESULTS_RETENTION_MS: Final = _DAY_MS
 CONFLICTS_RETENTION_MS: Final = 30 * _DAY_MS
 DEAD_LETTER_RETENTION_MS: Final = 365 * _DAY_MS
@@ -64,6 +66,12 @@ FEED_TRANSACTIONS_RETENTION_MS: Final = 7 * _DAY_MS
 ACTIVITY_RETENTION_MS: Final = 2 * _DAY_MS
 ACTIVITY_CHANGELOG_RETENTION_MS: Final = _HOUR_MS
 """Several times as long as a window stays open."""
+WORTHLESS_BYTES_MAX: Final = byte_limits.WORTHLESS
+SEGMENT_BYTES: Final = byte_limits.SEGMENT
+SEGMENTS_KEPT: Final = 8
+SEGMENT_MS_MIN: Final = 60 * 1000
+SEGMENT_MS_MAX: Final = 7 * _DAY_MS
+"""A broker's own."""
 TOMBSTONE_RETENTION_MS: Final = 7 * _DAY_MS
 """How long a reader of a compacted topic may be away and still see that a row was deleted."""
 
@@ -125,7 +133,7 @@ class Topics:
     @property
     def acks(self) -> Topic:
         """Applied positions, lease asks, version acknowledgements; old ones are worthless."""
-        return self._topic("acks", 1, _deleted_after(ACKS_RETENTION_MS))
+        return self._topic("acks", 1, _deleted_after(ACKS_RETENTION_MS, WORTHLESS_BYTES_MAX))
 
     @property
     def results(self) -> Topic:
@@ -148,7 +156,7 @@ class Topics:
         agents that follow a schema change, and who waits for one, need not wait for the
         changefeed's transaction (15 to 60 ms of each step). Facts of the log, so a repeat or a
         late one harms nobody; whoever missed one finds it on `versions` or `jobs`."""
-        return self._topic("notices", 1, _deleted_after(_HOUR_MS))
+        return self._topic("notices", 1, _deleted_after(_HOUR_MS, WORTHLESS_BYTES_MAX))
 
     @property
     def jobs(self) -> Topic:
@@ -234,6 +242,7 @@ class Topics:
             "retention.ms": str(ACTIVITY_CHANGELOG_RETENTION_MS),
             # Only closed segments are cleaned: what is read at a start is an hour's at most.
             "segment.ms": str(_HOUR_MS // 4),
+            "segment.bytes": str(SEGMENT_BYTES),
             "min.cleanable.dirty.ratio": "0.1",
         }
         return self._topic(suffix, 1, windows)
@@ -280,8 +289,17 @@ class Topics:
         return Topic(f"{self.database}.{suffix}", partitions, MappingProxyType(settings))
 
 
-def _deleted_after(retention_ms: int) -> dict[str, str]:
-    return {"cleanup.policy": "delete", "retention.ms": str(retention_ms)}
+def _deleted_after(retention_ms: int, retention_bytes: int = -1) -> dict[str, str]:
+    """Return the settings of a topic of which old records go. -1: none for that reason."""
+    config = {"cleanup.policy": "delete", "retention.ms": str(retention_ms)}
+    if retention_bytes >= 0:
+        config["retention.bytes"] = str(retention_bytes)
+    if retention_ms >= 0:
+        # Whole segments go, and never the one that is written to: of Kafka's, 1 GiB or a week,
+        # there would be that much more than was asked for, in each partition.
+        segment_ms = min(max(retention_ms // SEGMENTS_KEPT, SEGMENT_MS_MIN), SEGMENT_MS_MAX)
+        config |= {"segment.ms": str(segment_ms), "segment.bytes": str(SEGMENT_BYTES)}
+    return config
 
 
 def _compacted() -> dict[str, str]:
@@ -290,5 +308,7 @@ def _compacted() -> dict[str, str]:
 
 def _read_whole() -> dict[str, str]:
     """Return the settings of a compacted topic that is read whole, by whoever begins or looks: in
-    small segments, because only closed ones are compacted, and that often."""
-    return {**_compacted(), "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}
+    small segments, because only closed ones are compacted, and that often. ⚠ A broker refuses what
+    is larger than a segment, whatever size of a message it takes else."""
+    segments = {"segment.bytes": str(MESSAGE_BYTES_MAX), "segment.ms": str(_HOUR_MS)}
+    return {**_compacted(), **segments, "min.cleanable.dirty.ratio": "0.1"}

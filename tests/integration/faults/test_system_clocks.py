@@ -20,13 +20,20 @@ from leasehold import ChangeProducer, Replica
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.os.clock import new_request_id, unix_us
+from leasehold.admin.view import SILENT_AFTER_US
 from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.secure_suite import superuser_of_redis
 from tests.support.cluster.system_clock import REDIS, ClockedCluster, clocked
-from tests.support.cluster.system_cluster import assert_consistent, seen, settings_of, until
+from tests.support.cluster.system_cluster import (
+    assert_consistent,
+    command,
+    seen,
+    settings_of,
+    until,
+)
 from tests.support.cluster.system_jobs import begin, ended
 from tests.support.cluster.system_load import Load, made_counters, settled
 from tests.support.cluster.system_subscriber import Following, following
@@ -182,6 +189,29 @@ def test_l9_a_master_that_is_ahead_is_followed_by_one_that_is_not(
     cluster.clocks[ahead].ahead(0)
     cluster.start(ahead)
     changed(watch, producer, "after")
+
+
+def test_whoever_looks_sees_who_lives_whatever_clocks_say(
+    cluster: ClockedCluster, load: Load
+) -> None:
+    """A node whose clock is wrong is heard, and one that has died is not, though its last words are
+    of a time that is still to come."""
+
+    def coherency() -> str:
+        told = command(cluster, "status", "--json").json["nodes"]
+        (found,) = [node for node in told if node["node"] == "r1"]
+        assert found["coherency"] == "silent" or found["age_ms"] <= SILENT_AFTER_US / 1_000
+        return str(found["coherency"])
+
+    for ahead_s in (-600, 600):
+        cluster.clocks["r1"].ahead(ahead_s)
+        load.more(50)
+        assert coherency() == "coherent", ahead_s
+    cluster.kill("r1")
+    until(lambda: coherency() == "silent", "r1 is missed")
+    cluster.clocks["r1"].ahead(0)
+    cluster.start("r1")
+    assert coherency() == "coherent"
 
 
 def test_l3_l5_l6_l9_at_the_end_nothing_is_lost_double_or_out_of_order(

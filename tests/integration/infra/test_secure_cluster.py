@@ -13,6 +13,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -28,9 +29,13 @@ from leasehold.model.errors import BusUnavailable
 from leasehold.model.ids import genid
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import KafkaSettings
+from leasehold.settings.setting import to_environment
+from tests.support.cluster.redis_server import redis_in
 from tests.support.cluster.system_cluster import SOON_S, logged
+from tests.support.documents.document_run import ROOT, run_marked
 
 ROWS = 300
+PAGE = ROOT / "docs" / "how-to" / "secure.md"
 
 
 @pytest.fixture(scope="module")
@@ -128,11 +133,31 @@ def test_nobody_gets_in_without_his_password(cluster: LocalCluster) -> None:
 
 def test_the_dashboard_can_t_write_to_the_log(cluster: LocalCluster) -> None:
     settings = ClientSettings.read(cluster.env("dashboard"))
-    writer = TopicWriter(settings.kafka, "test", delivery_timeout_ms=2_000)
+    writer = TopicWriter(settings.kafka, "test", delivery_timeout_ms=int(SOON_S * 1e3))
     for name in ("log", "requests"):
         writer.send(f"{settings.cluster.database}.{name}", 0, None, b"x", token=name)
     writer.flush(SOON_S)
     errors = [delivery.error or "" for delivery in writer.deliveries()]
     assert len(errors) == 2
-    assert all("access denied as user dashboard" in error for error in errors)
+    assert all("access denied as user dashboard" in error for error in errors), errors
     writer.close(1)
+
+
+def test_what_its_page_shows_happens(cluster: LocalCluster, tmp_path: Path) -> None:
+    """docs/how-to/secure.md, by the operator, and by who may do everything; for the users of Redis
+    on one that knows none yet."""
+    assert cluster.secure is not None
+    for name in (".leasehold", "redis"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".leasehold" / "data").symlink_to(cluster.data)
+    others = {name: value for name, value in os.environ.items() if "LEASEHOLD" not in name}
+    operator = {**others, **cluster.secure.for_operator()}
+    with redis_in(tmp_path / "redis") as server:
+        administrator = {
+            **others,
+            **to_environment(cluster.secure.administrator),
+            "LEASEHOLD_DATABASE": operator["LEASEHOLD_DATABASE"],
+            "LEASEHOLD_REDIS": server.url,
+        }
+        environs = {("secure", "operator"): operator, ("secure", "administrator"): administrator}
+        assert run_marked(PAGE, tmp_path, environs) == 7

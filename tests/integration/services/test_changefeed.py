@@ -240,6 +240,24 @@ def test_it_goes_on_behind_rows_that_are_too_large(
     assert left_out.image_bytes > 40_000_000
 
 
+def test_a_job_of_megabytes_is_published(
+    settings: KafkaSettings, access: dict[str, str], topics: Topics, tmp_path: Path
+) -> None:
+    """A broker refuses what is larger than a segment of its topic, and those of jobs and versions
+    are small: whoever publishes it would begin anew for ever."""
+    log = MadeLog(10)
+    log.claim()
+    log.create_table(1)
+    text = log.random.randbytes(3 << 19).hex()
+    log.decide((log.commit(catalog=(JobWrite(3, {**job(3, 1, 2).to_wire(), "sql": text}),)),))
+    append(settings, topics, log)
+    with changefeed(access, topics, tmp_path) as process:
+        wait_until(partial(has_stored, settings, topics, log), process, tmp_path)
+    values = read_compacted(settings, "jobs", topics.jobs.name).values()
+    told = [CODEC.decode(value) for value in values]
+    assert [each.body["sql"] == text for each in told if isinstance(each, JobEvent)] == [True]
+
+
 def test_what_nobody_waits_for_shares_the_transaction_of_what_somebody_does(
     settings: KafkaSettings, topics: Topics
 ) -> None:

@@ -1,10 +1,12 @@
 """The fenced blocks of a Markdown document, what they say is printed, and whether that is so.
 
-A document is plain Markdown; four comments, which no reader sees, say what else is to be done:
+A document is plain Markdown; five comments, which no reader sees, say what else is to be done:
 
 - `<!-- needs a cluster -->` anywhere: the document is run on real servers, by one integration test.
 - `<!-- not run: REASON -->` right before a block: it is shown only.
 - `<!-- file: NAME -->` right before a block: the block is saved under that name, and not run.
+- `<!-- secure: WHO -->` right before a block: it is run on a cluster in secure mode, with the
+  settings of its operator, or of its administrator.
 - `<!-- kubernetes: NAME -->` right before a block: it is for a cluster with the chart of that set
   of values, and held against that.
 """
@@ -20,10 +22,12 @@ RUN: Final = frozenset({"console", "python", "sql"})
 NEEDS_CLUSTER: Final = "<!-- needs a cluster -->"
 ELLIPSIS: Final = "…"
 _BLOCK: Final = re.compile(
-    r"(?:^<!-- (?P<mark>not run|file|kubernetes): (?P<said>[^\n]+) -->\n)?"
+    r"(?:^<!-- (?P<mark>not run|file|secure|kubernetes): (?P<said>[^\n]+) -->\n)?"
     r"^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+
+_INLINE: Final = re.compile(r"`(leasehold [^`]+)`")
 
 
 class Block(NamedTuple):
@@ -94,3 +98,11 @@ def _pattern(line: str) -> str:
         return r"(?:[^\n]*\n)*"
     parts = (re.escape(part) for part in line.rstrip().split(ELLIPSIS))
     return r"[^\n]*".join(parts) + r"\n"
+
+
+def inline_commands(document: Path) -> list[str]:
+    """Return what stands in the text between backquotes and begins with `leasehold `, in order;
+    what leaves something out (…) is only named there, not shown."""
+    text = _BLOCK.sub("", document.read_text("utf-8"))
+    found = (" ".join(each.split()) for each in _INLINE.findall(text))
+    return [each for each in found if ELLIPSIS not in each]

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -25,13 +25,26 @@ def run_document(document: Path, folder: Path, environ: Mapping[str, str]) -> in
     A console block is compared command by command; a python or sql block with the text block that
     follows it, if one does. Raises AssertionError where something else is printed than is shown.
     """
+    return run_marked(document, folder, {("", ""): environ})
+
+
+def run_marked(
+    document: Path, folder: Path, environs: Mapping[tuple[str, str], Mapping[str, str]]
+) -> int:
+    """The same for blocks with the marks (and what these say) that `environs` has an environment
+    for, each environment with a shell of its own; ("", ""): those without a mark."""
     count = 0
     found = blocks(document)
-    with _shell(folder, environ) as shell:
+    with ExitStack() as stack:
+        shells = {
+            mark: stack.enter_context(_shell(folder, environ, str(number)))
+            for number, (mark, environ) in enumerate(environs.items())
+        }
         for number, block in enumerate(found):
+            shell = shells.get((block.mark, block.said))
             if block.mark == "file":
                 (folder / block.said).write_text(block.text, "utf-8")
-            elif block.language in RUN and not block.mark:
+            elif block.language in RUN and shell is not None:
                 behind = found[number + 1] if number + 1 < len(found) else None
                 _run(document, block, behind, shell, folder)
                 count += 1
@@ -68,8 +81,9 @@ def _compare(
 class Shell:
     """One bash for a whole document: what runs in the background can be waited for."""
 
-    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, environ: Mapping[str, str], name: str) -> None:
         self._folder = folder
+        self._name = name
         self._ended, told = os.pipe()
         self._process = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],
@@ -87,7 +101,7 @@ class Shell:
     def run(self, text: str) -> str:
         """Return what a command prints, as a terminal would show it: errors in their place."""
         self._count += 1
-        printed = self._folder / f".printed-{self._count}"
+        printed = self._folder / f".printed-{self._name}-{self._count}"
         assert self._process.stdin is not None
         script = f"{{ {text}\n}} > {printed.name} 2>&1 < /dev/null; echo >&{self._told}\n"
         self._process.stdin.write(script.encode())
@@ -109,11 +123,11 @@ class Shell:
 
 
 @contextmanager
-def _shell(folder: Path, environ: Mapping[str, str]) -> Iterator[Shell]:
-    programs = folder / ".bin"
+def _shell(folder: Path, environ: Mapping[str, str], name: str) -> Iterator[Shell]:
+    programs = folder / f".bin-{name}"
     programs.mkdir()
-    for name, runs in (("leasehold", "-m leasehold.cli.main"), ("python", "")):
-        program = programs / name
+    for word, runs in (("leasehold", "-m leasehold.cli.main"), ("python", "")):
+        program = programs / word
         program.write_text(f'#!/bin/sh\nexec {sys.executable} {runs} "$@"\n', "ascii")
         program.chmod(0o755)
     shell = Shell(
@@ -127,6 +141,7 @@ def _shell(folder: Path, environ: Mapping[str, str]) -> Iterator[Shell]:
             "PYTHONDONTWRITEBYTECODE": "1",
             "COLUMNS": "100",
         },
+        name,
     )
     try:
         yield shell

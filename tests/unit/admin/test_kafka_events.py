@@ -13,7 +13,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import Record
 from leasehold.admin import kafka_events
 from leasehold.admin.kafka_events import KafkaEvents
-from leasehold.admin.view import Event
+from leasehold.admin.view import Event, Heard
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import LogStopped
 from leasehold.model.records.events import VersionEvent
@@ -21,6 +21,7 @@ from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import JobForgotten
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
+from tests.support.admin.view_events import NOW, SECOND, ack
 
 TOPICS = Topics("db")
 VERSIONS, JOBS = TOPICS.versions.name, TOPICS.jobs.name
@@ -131,3 +132,28 @@ def test_acks_are_not_told_again_where_it_begins_anew(reader: Reader) -> None:
     events.events(0)
     assert reader.started[acks] == [0, 5]
     assert reader.started[VERSIONS] == [0, 0]
+
+
+def test_whose_clock_is_behind_is_known_once_somebody_is_heard(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then what stood there says who is silent by clocks alone, and all is not known."""
+    monkeypatch.setattr(kafka_events, "unix_us", lambda: NOW)
+    acks, encode = TOPICS.acks.name, MessagePackCodec().encode
+    minutes = 300 * SECOND
+
+    def said(node: str, offset: int, sent_us: int) -> Record:
+        return Record(acks, 0, offset, node.encode(), encode(ack(node, sent_us=sent_us)), ())
+
+    ends = [acks, VERSIONS, JOBS, TOPICS.log.name, TOPICS.notices.name]
+    stood = [said("m1", 6, NOW - SECOND), said("r1", 7, NOW - minutes), said("m1", 8, NOW)]
+    reader.portions = [[*stood, *ends], [], [said("m1", 9, NOW)]]
+    events = KafkaEvents(KafkaSettings(), TOPICS)
+    assert [each for each in events.events(0) if isinstance(each, Heard)] == []
+    assert events.not_read == {"acks": -1}
+    assert events.events(0) == []
+    assert [each for each in events.events(0) if isinstance(each, Heard)] == [
+        Heard("m1", 0),
+        Heard("r1", -minutes),
+    ]
+    assert events.not_read == {}

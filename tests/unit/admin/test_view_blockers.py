@@ -9,7 +9,7 @@ from leasehold.admin.fold import HELD_BACK_MAX
 from leasehold.admin.report import (
     report,
 )
-from leasehold.admin.view import Event, Unreachable
+from leasehold.admin.view import Event, Heard, Unreachable
 from leasehold.catalog.job import Phase, Status
 from leasehold.lease.replies import Holding
 from leasehold.model.records.acks import HoldingReport
@@ -81,6 +81,17 @@ def test_a_blocker_that_is_not_heard_of_is_silent_and_its_session_ends() -> None
     told = blocked(held_back(), now_us=NOW + 5 * SECOND)
     assert (told["state"], told["heard_ms"]) == ("silent", 5_000)
     assert "not heard of for 5.0 s: its session ends by itself (in about 7.0 s" in told["words"]
+
+
+def test_a_blocker_is_heard_by_our_clock_whatever_its_own_says() -> None:
+    ten = 600 * SECOND
+    late = held_back(sent_us=NOW - ten)
+    told = blocked(late, Heard("pricing", -ten), now_us=NOW + SECOND)
+    assert (told["state"], told["heard_ms"], told["old_ms"]) == ("running", 1_000, 5_000)
+    told = blocked(
+        ack("pricing", sent_us=NOW + ten), Heard("pricing", ten), now_us=NOW + 4 * SECOND
+    )
+    assert (told["state"], told["heard_ms"]) == ("silent", 4_000)
 
 
 def test_a_blocker_whose_renewals_are_refused_is_expiring() -> None:

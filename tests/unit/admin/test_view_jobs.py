@@ -14,7 +14,8 @@ from leasehold.admin.report import (
     CHECKS_TOLD_MAX,
     report,
 )
-from leasehold.admin.view import ClusterView, TopicEnds
+from leasehold.admin.sender_clocks import SPARK
+from leasehold.admin.view import LOG_TIME, ClusterView, Heard, TopicEnds
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.job import Phase, Status, Step, job_from_wire
@@ -194,6 +195,23 @@ def test_spark_is_not_blamed_for_the_time_that_a_job_was_paused() -> None:
     assert said(SECOND) == []
     (words,) = said((SPARK_SILENT_SAID_MS + 1_000) * 1_000)
     assert words == "Spark has stopped telling of run 1 of the backfill, for 16.0 s"
+
+
+def test_ages_of_a_job_are_by_the_logs_time_and_spark_is_heard_by_ours() -> None:
+    """The master's clock is ten minutes ahead, that of Spark's driver ten behind."""
+    ten = 600 * SECOND
+    begun_us = NOW + ten
+    marks = ((1, Phase.BACKFILLING.value, begun_us),)
+    backfilling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1, "marks": marks, "rows": 1_000}
+    going = job(**backfilling, created_us=begun_us)._replace(commit_us=begun_us)
+    progress = JobProgress(2, 1, 700, 7, 100.0, "reading", NOW - ten)
+    heard = Heard(LOG_TIME, ten), Heard(SPARK, -ten)
+    view = seen(going, progress, *heard)
+    (told,) = report(view, NOW + 3 * SECOND)["jobs"]
+    assert (told["phase_ms"], told["age_ms"], told["waits_for"]) == (3_000, 3_000, [])
+    (told,) = report(view, NOW + 20 * SECOND)["jobs"]
+    assert told["phase_ms"] == 20_000
+    assert told["waits_for"] == ["Spark has stopped telling of run 1 of the backfill, for 20.0 s"]
 
 
 def test_a_verification_in_slices_tells_how_far_it_is_and_who_is_late_with_its_slice() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from leasehold.model.errors import ConfigurationError
 from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic, Topics
+from leasehold.replication.log.truncation import TruncationSettings
 
 DATABASE = Topics("air")
 
@@ -85,3 +86,43 @@ def test_unusable_names_are_refused(name: str) -> None:
 def test_no_replicas_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="replication factor"):
         Topics("air", 0)
+
+
+EVERY = [
+    *DATABASE.all_static(),
+    *(DATABASE.rows(1), DATABASE.intake, DATABASE.feed_transactions),
+    *(DATABASE.feed("air.feed.public.t", 3, kept_ms) for kept_ms in (1_000, 86_400_000, -1)),
+    DATABASE.held("air.feed.public.t"),
+]
+KAFKAS_SEGMENT = {"segment.bytes": 1 << 30, "segment.ms": 7 * 24 * 3_600_000}
+"""What a broker takes where a topic says nothing."""
+
+
+def setting(topic: Topic, name: str) -> int:
+    return int(topic.config.get(name, KAFKAS_SEGMENT.get(name, -1)))
+
+
+@pytest.mark.parametrize("topic", EVERY, ids=lambda topic: topic.name)
+def test_a_segment_takes_the_largest_message(topic: Topic) -> None:
+    """A broker refuses a batch that is larger, and whoever has to publish it would never go on."""
+    assert setting(topic, "segment.bytes") >= setting(topic, "max.message.bytes")
+
+
+@pytest.mark.parametrize("topic", EVERY, ids=lambda topic: topic.name)
+def test_what_is_deleted_after_a_time_is_gone_soon_after_it(topic: Topic) -> None:
+    """The segment that is written to is never deleted: it is a small part of what is kept."""
+    kept_ms = setting(topic, "retention.ms")
+    if "delete" not in topic.config["cleanup.policy"] or kept_ms < 0:
+        return
+    assert setting(topic, "segment.ms") <= max(kept_ms // 4, 60_000)
+    assert setting(topic, "segment.bytes") <= 64 << 20
+
+
+@pytest.mark.parametrize("topic", [DATABASE.acks, DATABASE.notices], ids=lambda topic: topic.name)
+def test_what_is_worth_nothing_once_it_is_old_is_bounded_in_bytes(topic: Topic) -> None:
+    assert 0 < setting(topic, "retention.bytes") <= 1 << 30
+
+
+def test_l11_acknowledgements_are_kept_for_longer_than_a_reader_is_waited_for() -> None:
+    settings = TruncationSettings()
+    assert int(DATABASE.acks.config["retention.ms"]) >= 1.5 * settings.away_ms

@@ -166,7 +166,7 @@ class NodeListener:
                 ahead_us = sent_us - now_us
                 # Of several words the one that was least on its way tells best.
                 self._ahead_us[name] = max(ahead_us, self._ahead_us.get(name, ahead_us))
-        alive = {name for name, node in view.nodes.items() if not node.silent(now_us)}
+        alive = {name for name, node in view.nodes.items() if not view.is_silent(node, now_us)}
         return alive <= self._ahead_us.keys() and alive <= view.node_reports.keys()
 
     def clocks(self) -> tuple[NodeClock, ...]:
