@@ -20,6 +20,7 @@ from leasehold.sql.ddl.sequence_options import only_restart, read_sequence_optio
 from leasehold.sql.expressions.default import check_default
 from leasehold.sql.expressions.expression import name_enums_for_good
 from leasehold.sql.syntax.accounting import Body, handles
+from leasehold.sql.syntax.left_out import ACTIONS, refuse_left_out
 from leasehold.sql.syntax.names import relation_name, schema_of
 from leasehold.sql.syntax.own_schema_words import ADD_LOCK, DROP_LOCK
 from leasehold.sql.syntax.positions import refused_at
@@ -169,6 +170,9 @@ class _Action:
 
     def _refuse(self) -> None:
         reading, first = self._reading, self._span.first
+        left_out = ACTIONS.get(self._body["subtype"])
+        if left_out is not None:
+            refuse_left_out(left_out, reading.position(first))
         if reading.said(first, "alter") and not reading.said(first + 1, "constraint"):
             column = reading.behind(first + 1, "column")
             reading.refuse_listed(_OTHER_COLUMN_ACTIONS, reading.behind_name(column))
