@@ -72,10 +72,12 @@ class CatalogNames:
             return found
         match kind:
             case "regclass":
+                self._check_schema_of(name)
                 raise UnknownTable(f"relation {name!r} does not exist", table=name)
             case "regnamespace":
                 raise UnknownSchema(f"schema {name!r} does not exist")
             case "regtype":
+                self._check_schema_of(name)
                 raise UnknownObject(f"type {name!r} does not exist")
             case "regrole":
                 raise UnknownRole(f"role {name!r} does not exist")
@@ -101,6 +103,15 @@ class CatalogNames:
             case "regprocedure":
                 return _signature_oid(name)
         return None
+
+    def _check_schema_of(self, name: str) -> None:
+        """Check that the schema is there behind which something is named. Raises UnknownSchema."""
+        try:
+            schema, _ = self._of_this_database(name)
+        except InvalidText:
+            return  # a type with its length, say, which is nobody's
+        if schema and schema not in {*self._catalog.namespaces, PG_TEMP}:
+            raise UnknownSchema(f"schema {schema!r} does not exist")
 
     def show(self, kind: str, oid: int) -> str:
         """What is nobody's number is shown as it is."""
