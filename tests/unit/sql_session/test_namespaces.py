@@ -357,6 +357,19 @@ def test_sessions_of_a_database_begin_with_its_path(
     begun.session.close()
 
 
+def test_the_text_of_a_view_gives_the_same_whatever_tables_are_called(client: SqlClient) -> None:
+    client.ask("create table app.t (id int primary key, a text); insert into app.t values (1, 'x')")
+    client.ask("create view v as select t.a, app.t.id from app.t")
+    for change in (
+        *("alter table app.t rename column a to z", "alter table app.t rename to s"),
+        *("alter table app.s set schema public", "alter table s set schema app"),
+    ):
+        client.ask(change)
+        (text,) = client.ask("select pg_get_viewdef('v'::regclass)")[0]
+        assert client.ask(text) == client.ask("select * from v") == [("x", 1)], text
+    client.ask("drop view v")
+
+
 def test_a_schema_is_renamed_with_all_that_lies_in_it(client: SqlClient) -> None:
     client.ask("create table app.t (id serial primary key, a int unique)")
     client.ask("create table app.c (id int primary key, t int references app.t)")

@@ -41,6 +41,7 @@ from leasehold.sql.system_catalog.sequences import (
     LastValue,
 )
 from leasehold.sql.system_catalog.system_rows import system_rows
+from leasehold.sql.system_catalog.view_text import view_text
 from leasehold.values.enums import Enumeration
 from leasehold.values.letters import ascii_lower
 from leasehold.values.oids import enum_oid
@@ -261,7 +262,7 @@ class SystemCatalog:
         if found is None:
             return None
         view = self.access.views.get(found.table_id)
-        return "" if view is None else f" {view.definition(self._called, self.access.views)};"
+        return "" if view is None else f" {view_text(view, self._called, self.access.views)};"
 
     def definition(self, oid: int, *, pretty: bool = True) -> str | None:
         """Return the definition of a constraint."""
