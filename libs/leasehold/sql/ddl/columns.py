@@ -49,6 +49,8 @@ _DRAWN: Final = re.compile(
     r"""nextval\s*\(\s*'((?:[^']|'')+)'\s*(?:::\s*(?:regclass|text)\s*)*\)"""
 )
 _ATTRIBUTE: Final = "CONSTR_ATTR_"
+_IMMEDIATE: Final = frozenset({"CONSTR_ATTR_NOT_DEFERRABLE", "CONSTR_ATTR_IMMEDIATE"})
+_WITH_ATTRIBUTES: Final = frozenset({"CONSTR_PRIMARY", "CONSTR_UNIQUE", "CONSTR_FOREIGN"})
 GENERATED_KEY: Final = (
     "a generated column can't be in the PRIMARY KEY: a row is found by the key that was given"
 )
@@ -177,12 +179,15 @@ class _Column:
         self._plain(body, kind, Span(word_index, end))
 
     def _attribute(self, kinds: list[str], number: int, word_index: int) -> None:
-        """DEFERRABLE INITIALLY DEFERRED is what a foreign key is; each other one is refused."""
+        """A foreign key may be DEFERRABLE INITIALLY DEFERRED, and NOT DEFERRABLE is what all others
+        are; else an attribute is refused."""
         first, end = number, number
         while first and kinds[first].startswith(_ATTRIBUTE):
             first -= 1
         while end < len(kinds) and kinds[end].startswith(_ATTRIBUTE):
             end += 1
+        if kinds[first] in _WITH_ATTRIBUTES and {*kinds[first + 1 : end]} <= _IMMEDIATE:
+            return
         deferred = kinds[first] == "CONSTR_FOREIGN" and "CONSTR_ATTR_DEFERRED" in kinds[first:end]
         if deferred and kinds[number] in ("CONSTR_ATTR_DEFERRED", "CONSTR_ATTR_DEFERRABLE"):
             assert self._references is not None, "it stands behind its key"

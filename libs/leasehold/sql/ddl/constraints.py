@@ -27,13 +27,12 @@ from leasehold.sql.syntax.statements import (
 KEY_COLUMNS_MAX: Final = 32
 
 _DEFERRED: Final = (
-    "only a foreign key can be said to be DEFERRABLE INITIALLY DEFERRED: it and UNIQUE are looked"
-    " at when the transaction commits, all others with each row"
+    "only a foreign key can be DEFERRABLE, and is INITIALLY DEFERRED then: all other constraints"
+    " are NOT DEFERRABLE"
 )
 ATTRIBUTES: Final = {
     "deferrable": _DEFERRED,
-    "not deferrable": _DEFERRED,
-    "initially": _DEFERRED,
+    "initially deferred": _DEFERRED,
     "no inherit": "NO INHERIT is not supported: tables do not inherit",
     "not enforced": "NOT ENFORCED constraints are not supported",
     "enforced": "ENFORCED need not be said: every constraint is",
@@ -166,8 +165,8 @@ def _attributes(reading: Reading, word_index: int, end: int) -> list[int]:
 
 
 def _not_of_key(reading: Reading, places: Sequence[int]) -> list[int]:
-    """Return the attributes but DEFERRABLE INITIALLY DEFERRED, which is what a foreign key is;
-    DEFERRABLE alone would be looked at with each row."""
+    """Return the attributes but DEFERRABLE INITIALLY DEFERRED, which a foreign key may be;
+    DEFERRABLE alone would have to be deferred by SET CONSTRAINTS."""
     deferred = any(reading.said(one, "initially", "deferred") for one in places)
     return [
         one

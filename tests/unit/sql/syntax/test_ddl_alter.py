@@ -251,7 +251,12 @@ REFUSED: list[Refusal] = [
     (ALTER + "add foreign key (a) references u on delete cascade on delete", SyntaxInvalid, 69),
     (ALTER + "add foreign key (a) references u on delete", SyntaxInvalid, 57),
     (ALTER + "add foreign key (a) references u deferrable", FeatureNotSupported, 48),
-    (ALTER + "add foreign key (a) references u initially immediate", FeatureNotSupported, 48),
+    (
+        ALTER + "add foreign key (a) references u deferrable initially immediate",
+        FeatureNotSupported,
+        48,
+    ),
+    (ALTER + "add unique (a) initially deferred", FeatureNotSupported, 30),
     (ALTER + "add exclude using gist (a with =)", FeatureNotSupported, 19),
     (ALTER + "add unique (a, a)", DuplicateColumn, 26),
     (ALTER + "add unique (a) deferrable", FeatureNotSupported, 30),
