@@ -117,7 +117,7 @@ STORIES: Final = {
         select id, name from shard where digest = '\\xff00'
         select name from shard where space > '\\x00' and space <= '\\x01ff' order by space
         select name from shard order by digest desc nulls last, space
-        select name from shard where space = any (array['\\x'::bytea, '\\x7f'])
+        select name from shard where space = any (array['\\x'::bytea, '\\x7f']) order by 1
         create table held (id int primary key, of bytea references shard (digest) on update cascade)
         insert into held values (1, '\\xff'), (2, null)
         insert into held values (3, '\\xaa')
@@ -260,6 +260,23 @@ STORIES: Final = {
         {CONSTRAINTS}
         select conname, condeferrable, condeferred, convalidated from pg_constraint
             where contype = 'f' order by 1
+    """,
+    "what dumps and mappers say of lists, arrays, collations and storage": f"""
+        create table t (id int primary key, a text[] default array[]::text[], b int[] not null
+            default array[1, 2], c text[] default array['x'::text, 'y"z'], s varchar(5) collate "C"
+            check (s = any (array['a'::text, 'b'::text])), u text collate pg_catalog."default")
+        insert into t (id, s) values (1, 'a') returning *
+        insert into t (id, s) values (2, 'c')
+        create index by_u on t using hash (u)
+        create index by_s on t using btree (s collate "C") with (fillfactor = 70)
+        create unique index one_a on t (u) where ((s)::text = any ((array['a'::character varying,
+            'b'::character varying])::text[]))
+        insert into t (id, s, u) values (3, 'a', 'x'), (4, null, 'x')
+        insert into t (id, s, u) values (5, 'b', 'x')
+        alter table t alter u type varchar(9) collate "C"
+        select * from t where u = 'x' order by id
+        create index on t (u) with (nothing = 1)
+        {CONSTRAINTS}
     """,
     "comments": """
         create table said (id int primary key, a int constraint low check (a > 0))

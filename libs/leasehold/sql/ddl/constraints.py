@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 from leasehold.catalog.elements import OnChange
 from leasehold.catalog.namespaces import bare, qualified
 from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange
+from leasehold.sql.expressions.array_lists import with_plain_arrays
 from leasehold.sql.expressions.expression import (
     name_enums_for_good,
     with_exact_numbers,
@@ -226,7 +227,9 @@ def read_check(reading: Reading, body: Body, table: str) -> CheckDefinition:
 def keep_text(said: Expression, table: str, reading: Reading) -> str:
     """An expression over a row as a descriptor keeps it. Raises OutOfRange, UnknownTable."""
     with refused_at(said.position):
-        text = name_enums_for_good(with_exact_numbers(said.text), reading.enums.find)
+        text = name_enums_for_good(
+            with_exact_numbers(with_plain_arrays(said.text)), reading.enums.find
+        )
         if len(text.encode()) > EXPRESSION_BYTES_MAX:
             raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
         return without_table(text, bare(reading.schema, table))

@@ -13,6 +13,7 @@ from leasehold.catalog.schema_names import PUBLIC
 from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRange
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
+from leasehold.sql.expressions.array_lists import with_plain_arrays
 from leasehold.sql.expressions.compiler import DECIDED, NOW, SEED, Compiler
 from leasehold.sql.expressions.expression import make_total, with_exact_numbers
 from leasehold.sql.expressions.typed import Typed, asking_zone, assign, computed_in
@@ -53,7 +54,7 @@ def default_of_text(
     SyntaxInvalid, DivisionByZero, InvalidText, OutOfRange and TooLong as the expression and the
     type say; positions count in `text`.
     """
-    text = _ALSO_CALLED.get(text, text)
+    text = with_plain_arrays(_ALSO_CALLED.get(text, text))
     with computed_in(zone), asking_zone() as asked:
         made, decided = _read(text, _with_own(kind, find_enum))
         compute = assign(made, kind)
@@ -75,7 +76,7 @@ def default_of_text(
 
 def check_default(text: str, find_enum: FindEnum = no_enums) -> None:
     """Refuses what no column could have as its default; raises what `default_of_text` raises."""
-    _read(_ALSO_CALLED.get(text, text), find_enum)
+    _read(with_plain_arrays(_ALSO_CALLED.get(text, text)), find_enum)
 
 
 def _with_own(kind: Type, find: FindEnum) -> FindEnum:
