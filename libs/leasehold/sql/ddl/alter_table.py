@@ -7,7 +7,7 @@ from typing import Any, Final
 from leasehold.catalog.descriptor import COLUMNS_MAX
 from leasehold.catalog.namespaces import qualified
 from leasehold.model.errors import OutOfRange
-from leasehold.sql.ddl.column_types import read_column_type
+from leasehold.sql.ddl.column_types import check_collation, read_column_type
 from leasehold.sql.ddl.columns import find_drawn_sequence, read_column_definition, read_identity
 from leasehold.sql.ddl.constraints import (
     ByIndex,
@@ -245,6 +245,8 @@ class _Action:
         kind, body = only(self._body["def"])
         assert kind == "ColumnDef", kind
         reading.read("ColumnDef", body, near=reading.tokens[span.first].begin)
+        if "collClause" in body:
+            check_collation(reading, body["collClause"]["collname"], span.first)
         type_body = body["typeName"]
         kind_made = read_column_type(reading, type_body)
         using = None
