@@ -53,6 +53,15 @@ SYSTEM_OIDS: Final[Mapping[tuple[str, str], int]] = {
 SYSTEM_NAMES: Final = {oid: name for name, oid in SYSTEM_OIDS.items()}
 _PSEUDO: Final[Mapping[int, str]] = {2275: "cstring", 2281: "internal", 2277: "anyarray"}
 """Types that functions alone have."""
+_OF_FUNCTIONS: Final[Mapping[str, int]] = {
+    **{name: oid for oid, name in _PSEUDO.items()},
+    "any": 2276,
+    "trigger": 2279,
+    "language_handler": 2280,
+    "anyelement": 2283,
+    "event_trigger": 3838,
+}
+_FUNCTION_TYPE_NAMES: Final[Mapping[int, str]] = {oid: n for n, oid in _OF_FUNCTIONS.items()}
 _NAME_PART: Final = re.compile(r'\s*+(?:"((?:[^"]|"")+)"|([^\s".]++))\s*+(\.|$)')
 
 
@@ -93,7 +102,8 @@ class CatalogNames:
             case "regclass":
                 return self._relation(*self._of_this_database(name))
             case "regtype":
-                return self._catalog.type_oid(name)
+                known = _OF_FUNCTIONS.get(name.strip().lower().removeprefix(f"{PG_CATALOG}."))
+                return self._catalog.type_oid(name) or known
             case "regnamespace":
                 return self._catalog.namespaces.get(_one(name))
             case "regrole":
@@ -121,8 +131,10 @@ class CatalogNames:
             case "regclass":
                 return self._catalog.relation_name(oid)
             case "regtype":
-                known = self._catalog.is_type(oid)
-                return str(self._catalog.format_type(oid, None) if known else oid)
+                if self._catalog.is_type(oid):
+                    return str(self._catalog.format_type(oid, None))
+                name = _FUNCTION_TYPE_NAMES.get(oid, str(oid))
+                return text.quoted(name)
             case "regnamespace":
                 named = {number: name for name, number in self._catalog.namespaces.items()}
                 return text.quoted(named[oid]) if oid in named else str(oid)
