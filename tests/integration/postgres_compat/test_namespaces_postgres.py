@@ -374,7 +374,7 @@ STORIES: Final = {
         create schema more
         create table app.t (id int primary key, a text)
         insert into app.t values (1, 'x')
-        create view v as select t.a, app.t.id from app.t
+        create view v as select t.a, t.id from app.t
         alter table app.t rename column a to z
         select * from v
         alter table app.t rename to s

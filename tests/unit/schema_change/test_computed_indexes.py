@@ -26,9 +26,7 @@ from leasehold.values.types import Type
 from tests.support.schema_change.made_statements import catalog_with, run_to_end
 
 ID, A, B, C, RAW = 1, 2, 3, 4, 5
-TABLE = (
-    "create table t (id bigint primary key, a int, b text, c int default 1, raw bytea, doc jsonb)"
-)
+TABLE = "create table t (id bigint primary key, a int, b text, c int default 1, raw bytea)"
 
 
 def parsed(sql: str) -> Change:
@@ -130,9 +128,8 @@ def test_what_keys_are_compared_as() -> None:
         ("create index i on t (a) where b", "42804", 31),
         ("create index i on t ((a + b))", "42883", 23),
         ("create index i on t (lower(a))", "42883", 22),
-        ("create index i on t (doc)", "0A000", 22),
+        ("create index i on t ((b::jsonb))", "0A000", 23),
         ("create index i on t (('{}'::jsonb))", "0A000", 23),
-        ("create index i on t ((coalesce(doc, doc)))", "0A000", 23),
         ("create index i on t (md6(b))", "42883", 22),
         ("create index i on t ((select 1))", "42601", 23),
         ("create index i on t (a) where exists (select 1)", "0A000", 31),
