@@ -354,7 +354,8 @@ EXTENSIONS: Final = """
     create extension if not exists "pgcrypto"
     create extension if not exists "uuid-ossp" with schema public
     create table t (id uuid primary key default uuid_generate_v4(),
-              b uuid default public.uuid_generate_v4(), c uuid default gen_random_uuid())
+              b uuid default public.uuid_generate_v4(), c uuid default gen_random_uuid(),
+              d uuid default extensions.gen_random_uuid())
     alter table t alter c set default uuid_generate_v4()
     insert into t default values
     insert into t default values

@@ -27,7 +27,9 @@ from leasehold.values.time_zone import UTC, zone_at
 from leasehold.values.types import Type
 
 _ALSO_CALLED: Final = {
-    f"{schema}uuid_generate_v4()": "gen_random_uuid()" for schema in ("", f"{PUBLIC}.")
+    f"{schema}{name}()": "gen_random_uuid()"
+    for schema in ("", f"{PUBLIC}.", "extensions.")  # where dumps have what extensions made
+    for name in ("uuid_generate_v4", "gen_random_uuid")
 }
 """Defaults that are kept in another way to say the same, which every release knows."""
 _PROBE: Final = CommitContext(0, b"")
