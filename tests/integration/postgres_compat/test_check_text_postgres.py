@@ -138,7 +138,7 @@ def test_conditions_over_columns_of_another_type(servers: tuple[Server, Server])
 RESTORED: Final = (
     "a = any (array[1, 2])",
     "(v)::text = any ((array['x'::character varying, 'y'::character varying])::text[])",
-    "(x = any (array['x'::text, 'y'::text])) or (b <> all (array[3, -4]))",
+    "(x = any (array['x'::text, 'y'::text])) or (a <> all (array[3, -4]))",
     "n <> all (array[1.5, 2])",
 )
 

@@ -358,10 +358,10 @@ def test_sessions_of_a_database_begin_with_its_path(
 
 
 def test_the_text_of_a_view_gives_the_same_whatever_tables_are_called(client: SqlClient) -> None:
-    client.ask("create table app.t (id int primary key, a text); insert into app.t values (1, 'x')")
-    client.ask("create view v as select t.a, t.id from app.t")
+    client.ask("create table app.q (id int primary key, a text); insert into app.q values (1, 'x')")
+    client.ask("create view v as select q.a, q.id from app.q")
     for change in (
-        *("alter table app.t rename column a to z", "alter table app.t rename to s"),
+        *("alter table app.q rename column a to z", "alter table app.q rename to s"),
         *("alter table app.s set schema public", "alter table s set schema app"),
     ):
         client.ask(change)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from leasehold.catalog.definitions import PG_NAMES
@@ -31,7 +30,7 @@ def serial_of(body: Body) -> str | None:
     return SERIALS.get(names[0])
 
 
-def check_collation(reading: Reading, nodes: Sequence[Any], word_index: int) -> None:
+def check_collation(reading: Reading, nodes: list[Any], word_index: int) -> None:
     """Check that COLLATE, which stands behind a word, names the one that all texts have. Raises
     FeatureNotSupported."""
     name = names_of(nodes)[-1]

@@ -102,8 +102,8 @@ class CatalogNames:
             case "regclass":
                 return self._relation(*self._of_this_database(name))
             case "regtype":
-                known = _OF_FUNCTIONS.get(name.strip().lower().removeprefix(f"{PG_CATALOG}."))
-                return self._catalog.type_oid(name) or known
+                bare = name.strip().lower().removeprefix(f"{PG_CATALOG}.").strip('"')
+                return self._catalog.type_oid(name) or _OF_FUNCTIONS.get(bare)
             case "regnamespace":
                 return self._catalog.namespaces.get(_one(name))
             case "regrole":
