@@ -1,1 +1,0 @@
-select customer, count(*) as orders, sum(amount) as total from {{ ref('orders') }} group by customer
