@@ -29,7 +29,7 @@ fi
 # In an environment of their own: what they need is not what Leasehold needs.
 python3.11 -m venv "$folder/python" && "$folder/python/bin/pip" install --quiet --no-input \
   --disable-pip-version-check optuna==5.0.0 'psycopg[binary]==3.3.9' tortoise-orm[asyncpg]==1.1.9 \
-  dbt-core==1.10.13 dbt-postgres==1.9.1 pgcli==4.7.1 || miss "a package of PyPI's"
+  pgcli==4.7.1 || miss "a package of PyPI's"
 
 if command -v mvn > /dev/null; then
   # What brings other jars along, each with all of its own.

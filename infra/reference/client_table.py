@@ -104,14 +104,16 @@ CLIENTS: Final[tuple[Client, ...]] = (
     Client(
         "drizzle-kit",
         "0.31.11",
-        "generate and migrate, with `migrations: {schema: 'public'}`",
-        "push and pull, whose questions are LATERAL; a schema of its own for its history",
+        "generate and migrate",
+        "push and pull, whose questions are LATERAL",
+        _ORMS,
     ),
     Client(
         "optuna",
         "5.0.0",
-        "studies with several workers, pruning, heartbeats, copies",
-        "",
+        "studies of one worker, pruning, heartbeats, copies",
+        "workers side by side, who number their trials under FOR UPDATE of a row that none changes:"
+        " two trials may have one number",
         _ORMS,
     ),
     Client(
@@ -124,8 +126,22 @@ CLIENTS: Final[tuple[Client, ...]] = (
     Client(
         "pgcli",
         "4.7.1",
-        "completion of all names, the \\d commands",
+        "what completion asks for",
         "learning the case of names (generate_casing_file)",
+        _ORMS,
+    ),
+    Client(
+        "Hibernate",
+        "7.4.15.Final",
+        "hbm2ddl update, validate and create-drop; entities, collections, versions, HQL",
+        "",
+        _ORMS,
+    ),
+    Client(
+        "jOOQ's generator",
+        "3.19.39",
+        "the classes that it makes of a PostgreSQL; a view's text is as it was said",
+        "",
         _ORMS,
     ),
     Client(

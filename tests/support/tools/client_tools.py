@@ -25,8 +25,14 @@ def need(path: Path, program: str | Path) -> None:
         pytest.skip(f"NOT TESTED with {path.name}: run infra/client_tools.sh")
 
 
-def run(*words: str | Path, cwd: Path = ROOT, more: Mapping[str, str] | None = None) -> str:
-    """Return what a program prints that ends well. `more`: of its environment."""
+def run(
+    *words: str | Path,
+    cwd: Path = ROOT,
+    more: Mapping[str, str] | None = None,
+    told: bool = True,
+) -> str:
+    """Return what a program prints that ends well. `more`: of its environment; `told`: with what it
+    tells people beside, which may have the time in it."""
     done = subprocess.run(
         words,
         cwd=cwd,
@@ -37,7 +43,7 @@ def run(*words: str | Path, cwd: Path = ROOT, more: Mapping[str, str] | None = N
         env={**os.environ, **(more or {})},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return done.stdout + (done.stderr if told else "")
 
 
 def url_of(port: int, database: str, user: str = USER) -> str:

@@ -1,9 +1,8 @@
-"""Two workers optimise one study, which is then read, copied and deleted: study.py URL"""
+"""A worker optimises a study, which is then read, copied and deleted: study.py URL"""
 
 from __future__ import annotations
 
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import optuna
 from optuna.storages import RDBStorage
@@ -32,8 +31,7 @@ url = sys.argv[1].replace("postgres://", "postgresql+psycopg://").partition("?")
 storage = RDBStorage(url, heartbeat_interval=60)
 made = optuna.create_study(storage=storage, study_name="walk")
 made.enqueue_trial({"x": 0.5, "kind": "a"})
-with ThreadPoolExecutor(2) as workers:
-    list(workers.map(work, [url, url]))
+work(url)
 optuna.copy_study(
     from_study_name="walk", from_storage=storage, to_storage=storage, to_study_name="b"
 )
