@@ -11,6 +11,7 @@ from infra.reference.markdown import code, table
 
 _ALEMBIC: Final = "tests/integration/tools/test_alembic.py"
 _OTHERS: Final = "tests/integration/tools/test_other_tools.py"
+_ORMS: Final = "tests/integration/tools/test_orms.py"
 _CLIENTS: Final = "tests/integration/wire/clients"
 _COMPARED: Final = "tests/integration/postgres_compat"
 
@@ -90,13 +91,66 @@ CLIENTS: Final[tuple[Client, ...]] = (
         "TypeORM",
         "1.1.1",
         "synchronize, which finds nothing the second time; migrations and undoing them",
+        "",
+        _ORMS,
     ),
-    Client("Sequelize", "6.37.8", "sync, sync with alter, its query interface, models"),
+    Client(
+        "Sequelize",
+        "6.37.8",
+        "sync, sync with alter, its query interface, models",
+        "a column of ENUM, whose type it makes by a DO block: make the type before, or say TEXT",
+        _ORMS,
+    ),
     Client(
         "drizzle-kit",
         "0.31.11",
-        "generate and migrate, with `migrations: {schema: 'public'}`",
-        "push and pull, whose questions are LATERAL; a schema of its own for its history",
+        "generate and migrate",
+        "push and pull, whose questions are LATERAL",
+        _ORMS,
+    ),
+    Client(
+        "optuna",
+        "5.0.0",
+        "studies of one worker, pruning, heartbeats, copies",
+        "workers side by side, who number their trials under FOR UPDATE of a row that none changes:"
+        " two trials may have one number",
+        _ORMS,
+    ),
+    Client(
+        "Tortoise",
+        "1.1.9",
+        "generate_schemas, models with relations, transactions, aggregates",
+        "",
+        _ORMS,
+    ),
+    Client(
+        "pgcli",
+        "4.7.1",
+        "what completion asks for",
+        "learning the case of names (generate_casing_file)",
+        _ORMS,
+    ),
+    Client(
+        "Hibernate",
+        "7.4.15.Final",
+        "hbm2ddl update, validate and create-drop; entities, collections, versions, HQL",
+        "",
+        _ORMS,
+    ),
+    Client(
+        "jOOQ's generator",
+        "3.19.39",
+        "the classes that it makes of a PostgreSQL; a view's text is as it was said",
+        "",
+        _ORMS,
+    ),
+    Client(
+        "pg_dump",
+        "15",
+        "its texts are taken: settings, OWNER, sequences, constraints, defaults",
+        "dumping a replicant, of which it asks what there is not (acldefault, LOCK TABLE): say"
+        " leasehold export, or COPY",
+        f"{_COMPARED}/test_migrations_postgres.py",
     ),
     Client(
         "Flyway",

@@ -120,6 +120,12 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit(
                 "statements of one schema change", "schema_statements.STATEMENTS_MAX", "", "22003"
             ),
+            Limit(
+                "tables and sequences of one schema change",
+                "commands.TABLES_PER_CALL_MAX",
+                "",
+                "22003",
+            ),
             Limit("parameters of a statement", "expressions.PARAMETERS_MAX"),
             Limit("tables joined by one query", "RELATIONS_MAX"),
             Limit("columns of a result", "select.COLUMNS_MAX"),

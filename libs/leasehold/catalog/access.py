@@ -16,6 +16,7 @@ from leasehold.catalog.namespaces import (
     SEPARATOR,
     Namespace,
     bare,
+    check_schema_of,
     is_namespace_id,
     qualified,
 )
@@ -136,12 +137,22 @@ class Access:
 
     # ------------------------------------------------------------ questions
 
-    def find_named(self, name: str) -> View | Enumeration | None:
+    def find_named(self, name: str) -> View | Enumeration | Namespace | None:
         """Return the view or the enum type of a name; that of a type is also what kept texts call
-        it."""
+        it. A name that ends in a dot is a schema's."""
         if name.startswith(KEPT) and name[len(KEPT) :].isdecimal():
             return self.enums.get(int(name[len(KEPT) :]))
-        return self.views_by_name.get(name) or self.enums_by_name.get(name)
+        found = self.views_by_name.get(name) or self.enums_by_name.get(name)
+        if found is None and name.endswith(SEPARATOR):
+            return self.namespaces_by_name.get(name[: -len(SEPARATOR)])
+        return found
+
+    def find_enum(self, name: str) -> Enumeration | None:
+        """Return the enum type of a name, None for none. Raises UnknownSchema (3F000)."""
+        found = self.enums_by_name.get(name)
+        if found is None:
+            check_schema_of(name, self.find_named)
+        return found
 
     def owner_of(self, object_id: int) -> int:
         """Return the role that owns a table, a sequence or the database."""

@@ -11,12 +11,13 @@ schema beside its name, for who shows the two apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.schema_names import PUBLIC, TEMPORARY_SCHEMA
+from leasehold.model.errors import UnknownSchema
 
 NAMESPACES_FROM: Final = 1 << 27
 """Ids of schemas, among those of tables."""
@@ -48,6 +49,14 @@ def is_namespace_id(object_id: int) -> bool:
 def qualified(schema: str, name: str) -> str:
     """Return how a relation of a schema is called, "" = public."""
     return f"{schema}{SEPARATOR}{name}" if schema else name
+
+
+def check_schema_of(name: str, find: Callable[[str], object | None]) -> None:
+    """Check that the schema is there behind which a type is named, if it is; `find` returns a
+    schema by its name and a dot, None for none. Raises UnknownSchema (3F000)."""
+    schema, dot, _ = name.partition(SEPARATOR)
+    if dot and find(schema + SEPARATOR) is None:
+        raise UnknownSchema(f'schema "{schema:.80}" does not exist')
 
 
 def bare(schema: str, name: str) -> str:

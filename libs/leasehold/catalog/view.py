@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.element_forms import COLUMN_FORM
 from leasehold.catalog.elements import Column
@@ -87,26 +86,6 @@ class View(NamedTuple):
         )
         return self._replace(tables=tuple(tables))
 
-    def definition(self, tables: Mapping[int, Descriptor], views: Mapping[int, View]) -> str:
-        """Return its query, in the words of then: where a table, a column or another view is called
-        otherwise since, queries before it give those the names that it knows."""
-        renamed = [
-            _known_as(t.called, _columns(t, tables[t.table_id]), tables[t.table_id].name)
-            for t in self.tables
-            if t.table_id in tables and _is_renamed(t, tables[t.table_id])
-        ]
-        renamed += [
-            _known_as(called, "*", views[view_id].name)
-            for called, view_id in self.views.items()
-            if view_id in views and views[view_id].name != called
-        ]
-        if not renamed:
-            return self.text
-        return (
-            f"WITH {', '.join(renamed)} SELECT * FROM"  # noqa: S608 - shown, and never run
-            f" ({self.text}) AS {quoted(self.name)}"
-        )
-
     @property
     def relation(self) -> Descriptor:
         """Return it in the form of a table, for who tells of relations."""
@@ -117,27 +96,5 @@ def is_view_id(table_id: int) -> bool:
     return bool(table_id & VIEWS_FROM) and table_id < 2 * VIEWS_FROM
 
 
-def _known_as(called: str, columns: str, name: str) -> str:
-    """Return a query before another one, for which a relation is called as it was."""
-    query = f"SELECT {columns} FROM public.{quoted(name)}"  # noqa: S608 - shown, and never run
-    return f"{quoted(called)} AS ({query})"
-
-
 def _pairs(names: Mapping[int, str]) -> list[list[Any]]:
     return [[number, name] for number, name in names.items()]
-
-
-def _is_renamed(table: ViewTable, now: Descriptor) -> bool:
-    by_id = {column.element_id: name for name, column in now.by_name.items()}
-    return now.name != table.called or any(
-        by_id.get(element, name) != name for element, name in table.columns.items()
-    )
-
-
-def _columns(table: ViewTable, now: Descriptor) -> str:
-    by_id = {column.element_id: name for name, column in now.by_name.items()}
-    return ", ".join(
-        quoted(by_id[element]) + (f" AS {quoted(name)}" if by_id[element] != name else "")
-        for element, name in table.columns.items()
-        if element in by_id
-    )

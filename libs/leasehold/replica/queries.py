@@ -37,7 +37,7 @@ def query(
     if prepared.emitted.depends_on_context:
         context = CommitContext(unix_us(), random_bytes(16))
     if prepared.asks_system:
-        context = with_system(context, snapshot.tables)
+        context = with_system(context, snapshot.tables, jobs=snapshot.running_jobs)
     return prepared, run(snapshot.connection, prepared, values, context=context, limits=limits)
 
 

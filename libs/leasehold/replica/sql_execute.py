@@ -60,7 +60,8 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
         connection = snapshot.connection
         with own_rows(connection, writes.pending.images(tables_read(prepared) & tables)):
             if prepared.counts:
-                context = with_system(drawing(context, writes.sequence_values), snapshot.tables)
+                drawn = drawing(context, writes.sequence_values)
+                context = with_system(drawn, snapshot.tables, jobs=snapshot.now.running_jobs)
             if not prepared.runs_whole:
 
                 def read() -> list[tuple[Any, ...]]:

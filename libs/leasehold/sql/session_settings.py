@@ -228,6 +228,7 @@ _TABLE: Final = (
     Setting("default_table_access_method", "heap", _one_of("heap", why="all tables are alike")),
     Setting("default_tablespace", "", _one_of("", why="there are no tablespaces")),
     Setting("check_function_bodies", "on", _switch),  # nobody has written a function
+    Setting("synchronize_seqscans", "on", _switch),  # readers don't wait for each other's place
     Setting("row_security", "on", _switch),  # no table has policies
     Setting("xmloption", "content", _one_of("content", "document")),  # there is no xml
     Setting("synchronous_commit", "on", _one_of("on", why="an answered commit is on every node")),

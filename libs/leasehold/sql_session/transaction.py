@@ -293,6 +293,7 @@ class ReplayableTransaction:
             lambda sequence: last_value(snapshot, sequence),
             self.access(snapshot),
             self._tell,
+            snapshot.now.running_jobs,
         )
 
     def notify(self, channel: str, payload: str) -> None:
@@ -635,7 +636,7 @@ class ReplayableTransaction:
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, Seen), "on a store of this process"
             access, now = self.access(snapshot), snapshot.now
-            enums = EnumNames(access.enums_by_name.get, lambda _: 0)
+            enums = EnumNames(access.find_enum, lambda _: 0)
             said = parse_statements(text, (zone_at(self.context).key,), enums)
             schema = self._pending.temporary
             concerned = [schema.concerns(each.statement) for each in said]

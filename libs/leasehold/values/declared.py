@@ -150,7 +150,11 @@ DECLARED: Final[tuple[Declared, ...]] = (
         preferred=True,
         operators="bool_ops",
     ),
-    Declared("bytea", 17, 1001, VARIABLE, "U", Compared.AS_STORED, as_it_is=True),
+    Declared(
+        *("bytea", 17, 1001, VARIABLE, "U", Compared.AS_STORED),
+        operators="bytea_ops",
+        as_it_is=True,
+    ),
     Declared(
         *("date", 1082, 1182, 4, "D", Compared.AS_STORED),
         implicit=("timestamp", "timestamptz"),

@@ -210,6 +210,8 @@ def words_of(kind: Type, value: Any) -> str:
         return "null"
     if value == doubles.NAN and kind.name in FLOATS:
         return doubles.NAN
+    if isinstance(value, bytes):
+        return f"\\x{value.hex()}"[:80]
     shown = numeric.words_of(value) if kind.name == "numeric" and value else repr(value)
     return shown[:80]
 

@@ -133,3 +133,29 @@ def test_conditions_over_columns_of_another_type(servers: tuple[Server, Server])
                 drop_tables(connection)
     for text, one, other in zip((made, *CHANGES), *found, strict=True):
         assert one == other, text
+
+
+RESTORED: Final = (
+    "a = any (array[1, 2])",
+    "(v)::text = any ((array['x'::character varying, 'y'::character varying])::text[])",
+    "(x = any (array['x'::text, 'y'::text])) or (a <> all (array[3, -4]))",
+    "n <> all (array[1.5, 2])",
+)
+
+
+def test_lists_as_catalogs_and_dumps_write_them(servers: tuple[Server, Server]) -> None:
+    """A text that was shown is taken, means the same, and is shown alike again."""
+    added = ", ".join(f"add constraint r{n} check ({said})" for n, said in enumerate(RESTORED))
+    found: list[list[Any]] = []
+    for server in servers:
+        with server.psycopg(autocommit=True) as connection:
+            try:
+                once = shown(connection, TABLE, f"alter table t {added}")
+                anew = ", ".join(
+                    f"add constraint s{n} {text}" for n, (_, text, _) in enumerate(once)
+                )
+                twice = shown(connection, f"alter table t {anew}")
+                found.append([*once, *twice])
+            finally:
+                drop_tables(connection)
+    assert found[0] == found[1]

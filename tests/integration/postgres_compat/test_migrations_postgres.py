@@ -102,6 +102,33 @@ STORIES: Final = {
         select id from message where name like 'a%'
         select id from message order by name nulls first, id
     """,
+    "bytea in keys, indexes and foreign keys": f"""
+        create table shard (id int, space bytea, name text, digest bytea, primary key (id, space))
+        insert into shard values (1, '\\x01', 'a', '\\xff00'), (1, '\\x', 'b', '\\xff'),
+            (1, '\\x00ff', 'c', null), (2, '\\x7f', 'd', null)
+        create unique index by_digest on shard (digest, id)
+        create index by_space on shard (space desc nulls last, name)
+        create unique index on shard (sha256(space))
+        alter table shard add constraint once unique (digest)
+        insert into shard values (3, '\\x01', 'e', '\\xff')
+        insert into shard values (1, '\\x01', 'e', '\\xfe')
+        insert into shard values (4, '\\x05', 'e', '\\xff') on conflict (digest)
+            do update set name = 'f' returning id, name
+        select id, name from shard where digest = '\\xff00'
+        select name from shard where space > '\\x00' and space <= '\\x01ff' order by space
+        select name from shard order by digest desc nulls last, space
+        select name from shard where space = any (array['\\x'::bytea, '\\x7f']) order by 1
+        create table held (id int primary key, of bytea references shard (digest) on update cascade)
+        insert into held values (1, '\\xff'), (2, null)
+        insert into held values (3, '\\xaa')
+        update shard set digest = '\\xaa' where name = 'f'
+        select * from held order by id
+        delete from shard where digest = '\\xaa'
+        alter table shard drop constraint shard_pkey, add primary key (space, id)
+        select name from shard where space = '\\x00ff' and id = 1
+        {CONSTRAINTS}
+        select indexname, indexdef from pg_indexes where tablename = 'shard' order by 1
+    """,
     "digits of a second": """
         create table visit (id int primary key, at timestamp(3) not null default current_timestamp,
             z timestamptz(0), y timestamp(6) with time zone, x timestamp (2) without time zone)
@@ -191,6 +218,66 @@ STORIES: Final = {
         rollback
         drop table if exists t
     """,
+    "constraints that are not valid yet": f"""
+        create table p (id int primary key)
+        create table t (id int primary key, a int, p int)
+        insert into t values (1, -1, 7)
+        alter table t add constraint positive check (a > 0) not valid
+        alter table t add constraint t_p_fkey foreign key (p) references p not valid
+        alter table t add check (a < 100)
+        select conname, contype, convalidated from pg_constraint
+            where conrelid = 't'::regclass order by 1
+        {CONSTRAINTS}
+        select relchecks from pg_class where oid = 't'::regclass
+        select conname, pg_get_constraintdef(oid, true) from pg_constraint
+            where conrelid = 't'::regclass order by 1
+        select check_clause from information_schema.check_constraints
+            where constraint_name = 'positive'
+        insert into t values (2, -2, null)
+        insert into t values (2, 2, 8)
+        alter table t validate constraint positive
+        select conname, convalidated from pg_constraint where conrelid = 't'::regclass order by 1
+        update t set a = 5, p = null
+        alter table t validate constraint positive
+        alter table t validate constraint t_p_fkey
+        select conname, convalidated from pg_constraint where conrelid = 't'::regclass order by 1
+        {CONSTRAINTS}
+        alter table t add constraint more check (a > 1) not valid
+        alter table t drop constraint more
+        select count(*) from pg_constraint where conname = 'more'
+    """,
+    "constraints that can't be deferred, as many tools say": f"""
+        create table p (id int not null, code text, primary key (id) not deferrable,
+            constraint once unique (code) not deferrable initially immediate)
+        create table t (id int primary key not deferrable initially immediate, p int constraint
+            in_column references p on delete cascade not deferrable, code text unique
+            initially immediate not null, a int not null check (a > 0))
+        alter table t add constraint fk_5f foreign key (p) references p (id)
+            not deferrable initially immediate
+        alter table t add constraint small check (a < 9) not deferrable
+        alter table t add constraint fk_6f foreign key (code) references p (code)
+            initially immediate not valid
+        {CONSTRAINTS}
+        select conname, condeferrable, condeferred, convalidated from pg_constraint
+            where contype = 'f' order by 1
+    """,
+    "what dumps and mappers say of lists, arrays, collations and storage": f"""
+        create table t (id int primary key, a text[] default array[]::text[], b int[] not null
+            default array[1, 2], c text[] default array['x'::text, 'y"z'], s varchar(5) collate "C"
+            check (s = any (array['a'::text, 'b'::text])), u text collate pg_catalog."default")
+        insert into t (id, s) values (1, 'a') returning *
+        insert into t (id, s) values (2, 'c')
+        create index by_u on t using hash (u)
+        create index by_s on t using btree (s collate "C") with (fillfactor = 70)
+        create unique index one_a on t (u) where ((s)::text = any ((array['a'::character varying,
+            'b'::character varying])::text[]))
+        insert into t (id, s, u) values (3, 'a', 'x'), (4, null, 'x')
+        insert into t (id, s, u) values (5, 'b', 'x')
+        alter table t alter u type varchar(9) collate "C"
+        select * from t where u = 'x' order by id
+        create index on t (u) with (nothing = 1)
+        {CONSTRAINTS}
+    """,
     "comments": """
         create table said (id int primary key, a int constraint low check (a > 0))
         create sequence counted
@@ -267,7 +354,8 @@ EXTENSIONS: Final = """
     create extension if not exists "pgcrypto"
     create extension if not exists "uuid-ossp" with schema public
     create table t (id uuid primary key default uuid_generate_v4(),
-              b uuid default public.uuid_generate_v4(), c uuid default gen_random_uuid())
+              b uuid default public.uuid_generate_v4(), c uuid default gen_random_uuid(),
+              d uuid default extensions.gen_random_uuid())
     alter table t alter c set default uuid_generate_v4()
     insert into t default values
     insert into t default values

@@ -43,6 +43,37 @@ STORIES: Final = {
         select * from t
         drop table app.t
     """,
+    "what is named behind a schema that is not there": """
+        create schema app
+        select * from gone.t
+        select nextval('gone.s')
+        select currval('gone.s'), setval('gone.s', 1)
+        select 'gone.t'::regclass
+        select to_regclass('gone.t')
+        select 'gone.mood'::regtype
+        select to_regtype('gone.mood')
+        select 'app.mood'::regtype
+        select 'x'::gone.mood
+        select cast('x' as gone.mood[])
+        select 'x'::app.mood
+        select 'numeric(8, 2)'::regtype
+        create table t (a gone.mood)
+        create table t (a app.mood)
+        create table t (a text)
+        alter table t add column b gone.mood
+        alter table t alter column a type gone.mood using a::gone.mood
+        insert into t values ('x'::gone.mood)
+        alter type gone.mood add value 'x'
+        alter type gone.mood rename to mind
+        alter type app.mood rename to mind
+        drop type gone.mood
+        drop type if exists gone.mood
+        drop type app.mood
+        select has_table_privilege('gone.t', 'select')
+        select pg_get_serial_sequence('gone.t', 'a')
+        create view v as select 'x'::gone.mood
+        drop table t
+    """,
     "names of what lies beside a table": """
         create schema app
         create table app.t (id int primary key, a int, b int constraint pos check (b > 0))
@@ -337,6 +368,25 @@ STORIES: Final = {
         drop schema app
         reset search_path
         drop role r
+    """,
+    "views over what gets other names": """
+        create schema app
+        create schema more
+        create table app.t (id int primary key, a text)
+        insert into app.t values (1, 'x')
+        create view v as select t.a, t.id from app.t
+        alter table app.t rename column a to z
+        select * from v
+        alter table app.t rename to s
+        select * from v
+        alter table app.s set schema more
+        select * from v
+        alter table more.s set schema public
+        select * from v
+        select a from v join s on s.z = v.a
+        drop table s
+        drop view v
+        drop table s
     """,
     "views in schemas": """
         create schema app

@@ -102,6 +102,13 @@ QUERIES: Final = (
     "select * from jsonb_each('1')",
     "select * from pg_get_keywords() order by word",
     "select word from pg_get_keywords() where catcode = 'R' and not barelabel order by 1",
+    """select ct.relname, ci.relname, k.n, trim(both '"' from pg_get_indexdef(ci.oid, k.n, false)),
+       case i.indoption[k.n - 1] & 1::smallint when 1 then 'D' else 'A' end
+       from pg_class ct join pg_index i on ct.oid = i.indrelid
+       join pg_class ci on ci.oid = i.indexrelid
+       join information_schema._pg_expandarray(i.indkey) k on 1=1
+       where ct.relname in ('ship', 'crew') order by 1, 2, 3""",
+    "select * from information_schema._pg_expandarray(array[7, 8]) as k where k.x > 7",
     # records
     "select (i).n, (i).x from (select information_schema._pg_expandarray(array[7, 8]) as i) q",
     "select (i)::text from (select information_schema._pg_expandarray(array[7, null, 8]) as i) q",
@@ -111,6 +118,9 @@ QUERIES: Final = (
     "select 'x' || 'ship'::regclass, 'crew'::regclass || '.', 23::regtype || '[]'",
     "select '{int,bigint,\"char\"}'::regtype[], 20 = any ('{int,int8}'::regtype[])",
     "select '{no_such_type}'::regtype[]",
+    "select 'trigger'::regtype::oid, 'pg_catalog.trigger'::regtype, 'event_trigger'::regtype",
+    "select '\"any\"'::regtype, 2283::regtype, 2275::regtype, 'internal'::regtype::oid",
+    "set synchronize_seqscans to off",
     """select '"pg_catalog"."int4"'::regtype, '"text"'::regtype, 'pg_catalog."char"'::regtype""",
     "select (current_database() || '.public.ship')::regclass",
     "select 'no_such_database.public.ship'::regclass",

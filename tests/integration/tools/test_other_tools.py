@@ -8,8 +8,6 @@ tests/support/tools, each on a whole database in this process.
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -18,11 +16,7 @@ import psycopg
 import pytest
 
 from tests.support.postgres.dev_server import DevServer, dev_server
-
-ROOT: Final = Path(__file__).parents[3]
-INSTALLED: Final = ROOT / ".leasehold" / "client-tools"
-FILES: Final = ROOT / "tests" / "support" / "tools"
-WAIT_S: Final = 300.0
+from tests.support.tools.client_tools import FILES, INSTALLED, jdbc_of, need, run, url_of
 
 pytestmark = [
     pytest.mark.integration,
@@ -36,20 +30,8 @@ def served(tmp_path: Path) -> Iterator[DevServer]:
         yield made
 
 
-def need(path: Path, program: str) -> None:
-    """Skip where a tool, or the program that runs it, is not installed."""
-    if not path.exists() or shutil.which(program) is None:
-        pytest.skip(f"NOT TESTED with {path.name}: run infra/client_tools.sh")
-
-
-def run(*words: str | Path, cwd: Path = ROOT) -> str:
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=WAIT_S)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
 def url(served: DevServer) -> str:
-    return f"postgres://leasehold@127.0.0.1:{served.port}/{served.database}?sslmode=disable"
+    return url_of(served.port, served.database)
 
 
 def test_goose_walks_up_and_down(served: DevServer) -> None:
@@ -75,7 +57,7 @@ def test_knex_walks_up_and_down_in_one_transaction(served: DevServer) -> None:
 
 def test_liquibase_runs_its_change_sets(served: DevServer) -> None:
     need(INSTALLED / "jars" / "liquibase-core-4.29.2.jar", "java")
-    jdbc = f"jdbc:postgresql://127.0.0.1:{served.port}/{served.database}"
+    jdbc = jdbc_of(served.port, served.database)
     folder = FILES / "liquibase"
     told = run("java", "-cp", f"{INSTALLED}/jars/*", folder / "Walk.java", jdbc, folder)
     assert "unrun 0" in told
@@ -88,7 +70,7 @@ HEARD: Final = "news first\nnews second\nnews end\n"
 def test_jdbc_hears_what_is_told(served: DevServer) -> None:
     jar = INSTALLED / "jars" / "postgresql-42.7.4.jar"
     need(jar, "java")
-    jdbc = f"jdbc:postgresql://127.0.0.1:{served.port}/{served.database}"
+    jdbc = jdbc_of(served.port, served.database)
     told = run("java", "-cp", jar, FILES / "notify" / "Listen.java", jdbc)
     assert told.endswith(HEARD)
 
@@ -106,7 +88,7 @@ def test_flyway_begins_with_a_baseline_and_migrates(served: DevServer) -> None:
         connection.execute("insert into old values (1), (2)")
         connection.execute("create table heap (word text)")
         connection.execute("insert into heap values ('a'), ('b'), ('a')")
-        jdbc = f"jdbc:postgresql://127.0.0.1:{served.port}/{served.database}"
+        jdbc = jdbc_of(served.port, served.database)
         folder = FILES / "flyway"
         told = run("java", "-cp", f"{INSTALLED}/jars/*", folder / "Walk.java", jdbc, folder)
         assert "migrated 3" in told

@@ -38,7 +38,7 @@ from leasehold.sql.syntax.statements import (
 PARENT = "CREATE TABLE p (id integer PRIMARY KEY)"
 TABLE = (
     "CREATE TABLE t (id integer PRIMARY KEY REFERENCES p, a integer, b text NOT NULL,"
-    " c integer GENERATED ALWAYS AS (a + 1) STORED, d bytea, e numeric, CHECK (a > 0))"
+    " c integer GENERATED ALWAYS AS (a + 1) STORED, d jsonb, e numeric, CHECK (a > 0))"
 )
 CHILD = "CREATE TABLE u (id integer PRIMARY KEY, t integer REFERENCES t)"
 CHANGE = "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY "
@@ -283,7 +283,7 @@ REFUSED = [
     (CHANGE + "(a), DROP COLUMN b", FeatureNotSupported, "and nothing else"),
     (CHANGE + "(x)", UnknownColumn, "'x'"),
     (CHANGE + "(c)", InvalidDefinition, "generated"),
-    (CHANGE + "(d)", FeatureNotSupported, "bytea"),
+    (CHANGE + "(d)", FeatureNotSupported, "jsonb"),
     (CHANGE + "(e)", FeatureNotSupported, r"numeric\(precision, scale\)"),
 ]
 

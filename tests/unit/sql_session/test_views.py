@@ -83,6 +83,39 @@ def test_names_mean_what_they_meant(client: SqlClient) -> None:
     assert views(client) == []
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select a, b from public.t where id = 2",
+        'select public.t.a, x.b from only public.t join only (t) x on x."id" = t.id where t.id = 2',
+        "with t as (select 2 as id) select x.a, x.b from t join public.t * as x using (id)",
+        "select (select a from t where id = u.t), b from public.t, u where t.id = 2 and u.t = t.id",
+        "select t.* from (select a, b from public.t where t.id = 2) as t",
+    ],
+)
+def test_the_text_that_is_shown_gives_the_same_under_other_names(
+    client: SqlClient, query: str
+) -> None:
+    client.ask(f"create view v as {query}")
+    (said,) = client.ask("select pg_get_viewdef('v'::regclass)")[0]
+    assert said == f" {query};"
+    client.ask("alter table t rename column a to z; alter table t rename column id to number")
+    client.ask("alter table t rename to r; create table t (id int primary key, a int)")
+    assert client.ask("select * from v") == [(20, "y")]
+    (text,) = client.ask("select pg_get_viewdef('v'::regclass)")[0]
+    assert client.ask(text) == [(20, "y")]
+    client.ask("drop view v; drop table t; alter table r rename to t")
+
+
+def test_a_view_follows_the_names_of_a_table_under_another_key(client: SqlClient) -> None:
+    client.ask("create view v as select a, b from t where id = 2")
+    client.ask("alter table t drop constraint t_pkey, add primary key (a)")
+    client.ask("alter table t rename column a to z; alter table t rename to r")
+    assert client.ask("select * from v") == [(20, "y")]
+    (text,) = client.ask("select pg_get_viewdef('v'::regclass)")[0]
+    assert client.ask(text) == [(20, "y")]
+
+
 def test_what_a_view_rests_on_stays(client: SqlClient) -> None:
     client.ask("create view v as select id, a from t; create view w as select a from v")
     failed = error(client, "alter table t drop column a")

@@ -25,6 +25,7 @@ from leasehold.adapters.sqlite.layout import (
 )
 from leasehold.adapters.sqlite.row_history import kept_from
 from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.job import Status
 from leasehold.catalog.states import State
 from leasehold.model.ports import StoredCatalog
 from leasehold.model.records.log import Attempt, LogPosition
@@ -85,6 +86,13 @@ def read_catalog(connection: apsw.Connection) -> StoredCatalog:
         connection.execute("SELECT ledger_run FROM position").get,
         *read_access(connection),
     )
+
+
+def read_running_jobs(connection: apsw.Connection) -> list[Any]:
+    """Return the wire forms of the jobs that have not ended."""
+    bodies = (body for (body,) in connection.execute("SELECT body FROM jobs ORDER BY job_id"))
+    jobs = (msgpack.unpackb(body, strict_map_key=False) for body in bodies)
+    return [job for job in jobs if not Status(job["status"]).ended]
 
 
 def read_newest_job(connection: apsw.Connection, table_id: int) -> Any | None:

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import apsw
 
 from leasehold.adapters.sqlite.as_of import SqlitePast, match_of, range_of
-from leasehold.adapters.sqlite.catalog import read_catalog, read_position
+from leasehold.adapters.sqlite.catalog import read_catalog, read_position, read_running_jobs
 from leasehold.adapters.sqlite.history import collected_elements, history_floor
 from leasehold.adapters.sqlite.layout import connect
 from leasehold.adapters.sqlite.part_check import give_part
@@ -23,6 +23,7 @@ from leasehold.adapters.sqlite.statement_memory import StatementMemory, give_mem
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.history import History, check_kept
+from leasehold.catalog.job import Job, job_from_wire
 from leasehold.catalog.part import WHOLE, KeyRange, scanned
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.errors import LeaseholdError, UnknownTable
@@ -235,6 +236,10 @@ class SqliteSnapshot:
     def stored_catalog(self) -> StoredCatalog:
         """Return the catalog with the jobs, to plan schema changes on."""
         return read_catalog(self.connection)
+
+    def running_jobs(self) -> tuple[Job, ...]:
+        """Return the schema changes that have not ended."""
+        return tuple(map(job_from_wire, read_running_jobs(self.connection)))
 
     def min_version(self, table_id: int) -> int:
         return self.catalog.min_versions.get(table_id, 1)

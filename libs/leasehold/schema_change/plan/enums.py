@@ -21,6 +21,7 @@ from leasehold.catalog.enum_types import (
     next_enum_id,
 )
 from leasehold.catalog.names import relation_names
+from leasehold.catalog.namespaces import SEPARATOR
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateType,
@@ -87,7 +88,7 @@ def enum_names(catalog: Catalog) -> EnumNames:
         taken.append(found)
         return found
 
-    return EnumNames(catalog.access.enums_by_name.get, new_id)
+    return EnumNames(catalog.access.find_enum, new_id)
 
 
 def change_enums(change: EnumStatement, catalog: Catalog, actor: int) -> EnumChange:
@@ -152,7 +153,7 @@ def refuse_enum_name(change: Change, access: Access) -> None:
 
 
 def _find(name: str, catalog: Catalog, actor: int) -> Enumeration:
-    found = catalog.access.enums_by_name.get(name)
+    found = catalog.access.find_enum(name)
     if found is None:
         raise UnknownObject(f'type "{name}" does not exist')
     check_owner(catalog.access, actor, found.type_id, name, "type")
@@ -276,7 +277,8 @@ def _views_naming(enum: Enumeration, access: Access) -> Iterator[str]:
 def _drop(change: DropEnum, catalog: Catalog, actor: int) -> EnumChange:
     access = catalog.access
     if change.name not in access.enums_by_name:
-        named = ObjectName(change.name)
+        schema, dot, _ = change.name.partition(SEPARATOR)
+        named = ObjectName(change.name, schema=schema if dot else "")
         absent = DropAbsent(ObjectKind.TYPE, named, change.if_exists, change.position, DropEnum.tag)
         return EnumChange(access, (plan_other(absent, catalog).notice,))
     enum = _find(change.name, catalog, actor)

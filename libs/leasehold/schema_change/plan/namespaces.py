@@ -220,7 +220,6 @@ def check_namespace(change: Change, catalog: Catalog) -> None:
     """Check that the schema is there in which a statement makes something, and keeps its name
     meanwhile, and that nothing in public is called as if it lay in another one. Raises
     UnknownSchema (3F000), TableBusy (55006), FeatureNotSupported."""
-    access = catalog.access
     match change:
         case (
             CreateTable(schema=schema, name=name)
@@ -235,16 +234,12 @@ def check_namespace(change: Change, catalog: Catalog) -> None:
         case RenameEnum(to=name, schema=schema) | SetSchema(name=name, to=schema):
             if schema:
                 _check_takes(schema, catalog)
-            if isinstance(change, SetSchema):
-                _refuse_viewed(name, access)
-            elif not schema:
+            if not (schema or isinstance(change, SetSchema)):
                 _check_in_public(name, catalog)
         case RenameSequence(name=name, to=to) | RenameIndex(name=name, to=to):
             _check_renamed(name, to, catalog)
         case AlterTable(table=name, actions=(RenameTable(to=to),)):
             _check_renamed(name, to, catalog)
-            if _lies_elsewhere(name, catalog):
-                _refuse_viewed(name, access)
         case CreateIndex(table=name, name=to, named=True):
             _check_renamed(name, to, catalog)
 
@@ -277,17 +272,6 @@ def _check_renamed(name: str, to: str, catalog: Catalog) -> None:
     """A new name begins with the schema that the old one begins with."""
     if not _lies_elsewhere(name, catalog):
         _check_in_public(to, catalog)
-
-
-def _refuse_viewed(name: str, access: Access) -> None:
-    """Refuse another name of a table that a view's query names behind its schema: no WITH before
-    it can give a table the name that the query knows."""
-    for view in access.views.values():
-        if any(name in (table.called, *table.names) for table in view.tables):
-            raise FeatureNotSupported(
-                f"view {view.name!r} names table {name!r} behind its schema: drop it first, and"
-                " make it again"
-            )
 
 
 def _check_in_public(name: str, catalog: Catalog) -> None:

@@ -23,6 +23,7 @@ from leasehold.schema_change.plan.indexes import (
     plan_drop_index,
     plan_rename_index,
 )
+from leasehold.schema_change.plan.job_size import check_job_size
 from leasehold.schema_change.plan.other_objects import plan_other
 from leasehold.schema_change.plan.relation_kinds import as_named
 from leasehold.schema_change.plan.rename_schema import plan_rename_schema
@@ -149,6 +150,7 @@ def plan(
             made = plan_sequence(statement, catalog, earlier)
     if isinstance(made, NothingToDo | RestartPlan | CreateTablePlan):
         return made
+    check_job_size(made.versions)
     steps, point = steps_of(made.paths)
     job = Job(
         job_id=catalog.next_job_id(),

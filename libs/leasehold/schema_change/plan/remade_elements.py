@@ -17,6 +17,7 @@ from leasehold.model.errors import OutOfRange, Refused
 from leasehold.schema_change.plan.definitions import refuse_unordered
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths
+from leasehold.sql.expressions.array_lists import with_plain_arrays
 from leasehold.sql.expressions.expression import (
     compile_condition,
     enums_of,
@@ -111,13 +112,15 @@ def remake(draft: TableDraft, found: list[Remade], old: Column, new: Column) -> 
 def _as_kept(check: Check, table: Descriptor) -> Check:
     """Return a CHECK with the casts that its columns' types of before ask for, which PostgreSQL
     keeps: of `a > 0` over a numeric column that is a > (0)::numeric, whatever a becomes. One whose
-    form is not known, or can't be kept (a list is = ANY there), stays as it was written."""
+    form is not known, or can't be kept, stays as it was written."""
     shown = show_expression(check.expression, table, short=False)
     if shown is None:
         return check
     find = enums_of(table)
     try:
-        text = name_enums_for_good(with_exact_numbers(without_parentheses(shown)), find)
+        text = name_enums_for_good(
+            with_exact_numbers(with_plain_arrays(without_parentheses(shown))), find
+        )
         compile_condition(text, table, check.zone)
     except Refused:
         return check

@@ -59,6 +59,7 @@ from leasehold.schema_change.plan.drops import (
 )
 from leasehold.schema_change.plan.enums import change_enums, refuse_enum_name
 from leasehold.schema_change.plan.foreign_keys import without_deferred
+from leasehold.schema_change.plan.job_size import check_job_size
 from leasehold.schema_change.plan.joined_jobs import (
     check_versions,
     demand_filled,
@@ -120,9 +121,9 @@ class StatementBatch:
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
     their new bounds. `in_place`, `computed`, `narrows`: see `plan`. `keeps_deferred`: which foreign
-    keys are deferred may be written. `whole`: they are of a
-    transaction, whose changes of tables that were there are one job with what it makes and drops
-    (`transaction_job.py`); of its versions nobody knows the numbers yet, so none is `computed`.
+    keys are deferred may be written. `whole`: they are of a transaction, whose changes of tables
+    that were there are one job with what it makes and drops (`transaction_job.py`); of its versions
+    nobody knows the numbers yet, so none is `computed`.
     `trusted`: see `follow_tables`. `comments`: whether they are kept.
     `written`: tables of which the transaction has written rows before the next statement;
     `demands`: columns, (table id, element id), that it sets NOT NULL behind such rows: the master
@@ -573,6 +574,8 @@ class StatementBatch:
                 return earlier.job.job_id
             check_versions(self.catalog.newest(planned.job.table_id), joined)
             planned = joined
+        if self.whole:
+            self._check_size(planned.job.versions)
         job = self._count_rows(planned.job, rows_about)
         self.plans[job.table_id] = replace(planned, job=job)
         self.catalog.put_job(job)
@@ -657,6 +660,8 @@ class StatementBatch:
         version, replaces = (1, 0) if before is None else (before.version, before.table_id)
         table = replace(table, version=version, replaces=replaces)
         if table.table_id not in self.made:
+            if self.whole:
+                self._check_size((table.table_id,))
             self._give(table.table_id, self.actor)
         self.made[table.table_id] = table
         self.catalog.make(table)
@@ -744,12 +749,18 @@ class StatementBatch:
         gone = find_drops(job)
         if gone & self._earlier.elements:
             raise self._already_changed(job)
+        self._check_size(job.versions)
         self._drops.append(job)
         job_id = self._earlier.job_id or job.job_id
         self._earlier = EarlierDrops(job_id, self._earlier.elements | gone)
         # Of tables that go nothing can be asked any more, and their names are free here.
         self.catalog.put_job(without_dropped_tables(join_drops(self._drops, job_id)))
         return job_id
+
+    def _check_size(self, more: Iterable[int]) -> None:
+        """Refuse tables with which one job would change too many. Raises OutOfRange."""
+        beside = (self.made, *(job.versions for job in self.jobs.values())) if self.whole else ()
+        check_job_size({*more}.union(*(job.versions for job in self._drops), *beside))
 
     def _explain_busy(self, busy: TableBusy) -> TableBusy | FeatureNotSupported:
         own = {job.job_id for job in self.jobs.values()} | ({self._earlier.job_id} - {0})

@@ -11,7 +11,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.names import relation_names
-from leasehold.catalog.namespaces import SEPARATOR
+from leasehold.catalog.namespaces import SEPARATOR, bare, qualified
 from leasehold.catalog.view import TEXT_BYTES_MAX, VIEWS_MAX, View, ViewTable
 from leasehold.model.errors import (
     DuplicateColumn,
@@ -46,6 +46,7 @@ from leasehold.sql.syntax.statements import (
     DropColumn,
     DropTable,
     RenameTable,
+    SetSchema,
     Truncate,
 )
 from leasehold.values.time_zone import UTC
@@ -279,9 +280,9 @@ def follow_tables(
 
     Raises DependentObjects (2BP01), FeatureNotSupported."""
     access = catalog.access
-    if not access.views or not isinstance(change, DropTable | AlterTable):
+    if not access.views or not isinstance(change, DropTable | AlterTable | SetSchema):
         return access, ()
-    name = change.name if isinstance(change, DropTable) else change.table
+    name = change.table if isinstance(change, AlterTable) else change.name
     try:
         table = catalog.resolve(name)
     except UnknownTable:
@@ -291,6 +292,8 @@ def follow_tables(
         what = f"table {table.name}"
         doomed = Doomed(what, what, change.cascade, change.position)
         return _take_along(access, _resting(access, table), doomed, trusted=trusted)
+    if isinstance(change, SetSchema):
+        return _named(access, table, qualified(change.to, bare(table.schema, table.name))), ()
     for action in change.actions:
         match action:
             case DropColumn(name=column, cascade=cascade, position=position):
@@ -302,9 +305,17 @@ def follow_tables(
             case AlterType(column=column, position=position):
                 _refuse_retyped(_resting(access, table, column), column, position)
             case RenameTable(to=to):
-                for view in _resting(access, table):
-                    access = access.with_view(view.with_name(table.table_id, to))
+                access = _named(access, table, to)
     return access, notices
+
+
+def _named(access: Access, table: Descriptor, name: str) -> Access:
+    """Return `access` whose views know one more name of a table."""
+    for view in _resting(access, table):
+        for table_id in _ids_of(table):
+            view = view.with_name(table_id, name)
+        access = access.with_view(view)
+    return access
 
 
 def _resting(access: Access, table: Descriptor, column: str = "") -> list[View]:
@@ -314,8 +325,13 @@ def _resting(access: Access, table: Descriptor, column: str = "") -> list[View]:
         if known is None:
             return []
         element_id = known.element_id
-    ids = {table.table_id, table.former} - {0}
+    ids = _ids_of(table)
     return [v for v in access.views.values() if any(v.rests_on(t, element_id) for t in ids)]
+
+
+def _ids_of(table: Descriptor) -> set[int]:
+    """Return the ids by which views know a table: under another primary key it got its second."""
+    return {table.table_id, table.former} - {0}
 
 
 def _take_along(

@@ -343,6 +343,11 @@ class Sources:
         typing = self._binder.typing
         if call.name in SEVERAL_COLUMNS:
             return self._several(call, parts, relation)
+        if call.name == tree.EXPAND_ARRAY:
+            array = query_array.bind_set(typing, "unnest", parts, call.at)
+            value = Field(relation, "v0", query_array.element_kind(array))
+            number = Field(relation, "ordinality", INTEGER, False)
+            return ElementsSource(relation, (array,)), [("x", value), ("n", number)]
         groups = [[part] for part in parts] if call.name == "unnest" and parts else [parts]
         arrays = [query_array.bind_set(typing, call.name, group, call.at) for group in groups]
         name = COLUMN_NAMES.get(call.name, alias if len(arrays) == 1 else call.name)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.namespaces import check_schema_of
 from leasehold.catalog.schema_names import HIDDEN, PG_TEMP, PUBLIC
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -113,9 +114,10 @@ class Binder:
             return False
 
     def find_enum(self, name: str) -> Enumeration | None:
-        """Return the enum type of a name, None for none."""
+        """Return the enum type of a name, None for none. Raises UnknownSchema (3F000)."""
         found = self._find_named(name)
         if not isinstance(found, Enumeration):
+            check_schema_of(name, self._find_named)
             return None
         self.enums[name] = found
         return found

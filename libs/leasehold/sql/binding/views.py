@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.namespaces import Namespace
 from leasehold.catalog.schema_names import PUBLIC
 from leasehold.catalog.view import View, ViewTable
 from leasehold.model.errors import Refused, TooComplex, UnknownTable
@@ -22,7 +23,7 @@ from leasehold.values.enums import Enumeration
 if TYPE_CHECKING:
     from leasehold.sql.binding.queries import Binder
 
-Named: TypeAlias = View | Enumeration
+Named: TypeAlias = View | Enumeration | Namespace
 """What a statement names that is no table: its plan holds as long as it is the same."""
 FindNamed: TypeAlias = Callable[[str], Named | None]
 DEEP_MAX: Final = 32

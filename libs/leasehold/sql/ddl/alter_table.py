@@ -7,7 +7,7 @@ from typing import Any, Final
 from leasehold.catalog.descriptor import COLUMNS_MAX
 from leasehold.catalog.namespaces import qualified
 from leasehold.model.errors import OutOfRange
-from leasehold.sql.ddl.column_types import read_column_type
+from leasehold.sql.ddl.column_types import check_collation, read_column_type
 from leasehold.sql.ddl.columns import find_drawn_sequence, read_column_definition, read_identity
 from leasehold.sql.ddl.constraints import (
     ByIndex,
@@ -20,6 +20,7 @@ from leasehold.sql.ddl.sequence_options import only_restart, read_sequence_optio
 from leasehold.sql.expressions.default import check_default
 from leasehold.sql.expressions.expression import name_enums_for_good
 from leasehold.sql.syntax.accounting import Body, handles
+from leasehold.sql.syntax.left_out import ACTIONS, refuse_left_out
 from leasehold.sql.syntax.names import relation_name, schema_of
 from leasehold.sql.syntax.own_schema_words import ADD_LOCK, DROP_LOCK
 from leasehold.sql.syntax.positions import refused_at
@@ -169,6 +170,9 @@ class _Action:
 
     def _refuse(self) -> None:
         reading, first = self._reading, self._span.first
+        left_out = ACTIONS.get(self._body["subtype"])
+        if left_out is not None:
+            refuse_left_out(left_out, reading.position(first))
         if reading.said(first, "alter") and not reading.said(first + 1, "constraint"):
             column = reading.behind(first + 1, "column")
             reading.refuse_listed(_OTHER_COLUMN_ACTIONS, reading.behind_name(column))
@@ -241,6 +245,8 @@ class _Action:
         kind, body = only(self._body["def"])
         assert kind == "ColumnDef", kind
         reading.read("ColumnDef", body, near=reading.tokens[span.first].begin)
+        if "collClause" in body:
+            check_collation(reading, body["collClause"]["collname"], span.first)
         type_body = body["typeName"]
         kind_made = read_column_type(reading, type_body)
         using = None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from leasehold.catalog.definitions import PG_NAMES
 from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid
 from leasehold.sql.syntax.accounting import Body
+from leasehold.sql.syntax.expressions import COLLATIONS
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Reading, names_of
 from leasehold.sql.syntax.types import find_enum, read_type_name
@@ -27,6 +28,18 @@ def serial_of(body: Body) -> str | None:
     if len(names) != 1 or body.keys() & {"typmods", "arrayBounds", "setof", "pct_type"}:
         return None
     return SERIALS.get(names[0])
+
+
+def check_collation(reading: Reading, nodes: list[Any], word_index: int) -> None:
+    """Check that COLLATE, which stands behind a word, names the one that all texts have. Raises
+    FeatureNotSupported."""
+    name = names_of(nodes)[-1]
+    if name not in COLLATIONS:
+        reading.refuse(
+            f"the collation {name!r:.80} is not supported: text is compared by code point, as"
+            ' collation "C" does',
+            reading.next(word_index, "collate"),
+        )
 
 
 def read_column_type(reading: Reading, body: Body) -> Type:

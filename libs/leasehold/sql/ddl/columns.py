@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from leasehold.catalog.sequence import Options
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, Refused, SyntaxInvalid
-from leasehold.sql.ddl.column_types import SERIALS, read_column_type, serial_of
+from leasehold.sql.ddl.column_types import SERIALS, check_collation, read_column_type, serial_of
 from leasehold.sql.ddl.constraints import (
     ATTRIBUTES,
     KeyDefinition,
@@ -35,10 +35,9 @@ from leasehold.values.types import Type, parse_type
 
 handles(
     "ColumnDef",
-    *("colname", "typeName", "constraints", "location", "is_local", "raw_default"),
+    *("colname", "typeName", "constraints", "location", "is_local", "raw_default", "collClause"),
     compression=Sentence("compression", "COMPRESSION can't be chosen for a column"),
     storage_name=Sentence("storage", "STORAGE can't be chosen for a column"),
-    collClause=Sentence("collate", "COLLATE is not supported: text is compared by code point"),
     fdwoptions="OPTIONS",
     later=[
         *("inhcount", "is_not_null", "is_from_type", "storage", "cooked_default", "identity"),
@@ -49,6 +48,8 @@ _DRAWN: Final = re.compile(
     r"""nextval\s*\(\s*'((?:[^']|'')+)'\s*(?:::\s*(?:regclass|text)\s*)*\)"""
 )
 _ATTRIBUTE: Final = "CONSTR_ATTR_"
+_IMMEDIATE: Final = frozenset({"CONSTR_ATTR_NOT_DEFERRABLE", "CONSTR_ATTR_IMMEDIATE"})
+_WITH_ATTRIBUTES: Final = frozenset({"CONSTR_PRIMARY", "CONSTR_UNIQUE", "CONSTR_FOREIGN"})
 GENERATED_KEY: Final = (
     "a generated column can't be in the PRIMARY KEY: a row is found by the key that was given"
 )
@@ -91,6 +92,9 @@ class _Column:
 
     def read(self) -> tuple[ColumnDefinition, KeyDefinition | None]:
         self._reading.read("ColumnDef", self._body)
+        if "collClause" in self._body:
+            names = self._body["collClause"]["collname"]
+            check_collation(self._reading, names, self._span.first)
         kind = self._type()
         constraints = [node["Constraint"] for node in self._body.get("constraints", [])]
         starts = [self._reading.at(one.get("location", 0)) for one in constraints]
@@ -177,19 +181,23 @@ class _Column:
         self._plain(body, kind, Span(word_index, end))
 
     def _attribute(self, kinds: list[str], number: int, word_index: int) -> None:
-        """DEFERRABLE INITIALLY DEFERRED is what a foreign key is; each other one is refused."""
+        """A foreign key may be DEFERRABLE INITIALLY DEFERRED, and NOT DEFERRABLE is what all others
+        are; else an attribute is refused."""
         first, end = number, number
         while first and kinds[first].startswith(_ATTRIBUTE):
             first -= 1
         while end < len(kinds) and kinds[end].startswith(_ATTRIBUTE):
             end += 1
+        if kinds[first] in _WITH_ATTRIBUTES and {*kinds[first + 1 : end]} <= _IMMEDIATE:
+            return
         deferred = kinds[first] == "CONSTR_FOREIGN" and "CONSTR_ATTR_DEFERRED" in kinds[first:end]
         if deferred and kinds[number] in ("CONSTR_ATTR_DEFERRED", "CONSTR_ATTR_DEFERRABLE"):
             assert self._references is not None, "it stands behind its key"
             self._references = replace(self._references, deferred=True)
             return
         self._reading.refuse_listed(ATTRIBUTES, word_index)
-        self._reading.refuse(f"{kinds[number]} is not supported", word_index)
+        said = kinds[number].removeprefix(_ATTRIBUTE).replace("_", " ")
+        self._reading.refuse(f"{said} is not supported here", word_index)
 
     def _plain(self, body: Body, kind: Type, span: Span) -> None:
         reading = self._reading

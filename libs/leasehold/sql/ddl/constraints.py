@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 from leasehold.catalog.elements import OnChange
 from leasehold.catalog.namespaces import bare, qualified
 from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange
+from leasehold.sql.expressions.array_lists import with_plain_arrays
 from leasehold.sql.expressions.expression import (
     name_enums_for_good,
     with_exact_numbers,
@@ -27,13 +28,12 @@ from leasehold.sql.syntax.statements import (
 KEY_COLUMNS_MAX: Final = 32
 
 _DEFERRED: Final = (
-    "only a foreign key can be said to be DEFERRABLE INITIALLY DEFERRED: it and UNIQUE are looked"
-    " at when the transaction commits, all others with each row"
+    "only a foreign key can be DEFERRABLE, and is INITIALLY DEFERRED then: all other constraints"
+    " are NOT DEFERRABLE"
 )
 ATTRIBUTES: Final = {
     "deferrable": _DEFERRED,
-    "not deferrable": _DEFERRED,
-    "initially": _DEFERRED,
+    "initially deferred": _DEFERRED,
     "no inherit": "NO INHERIT is not supported: tables do not inherit",
     "not enforced": "NOT ENFORCED constraints are not supported",
     "enforced": "ENFORCED need not be said: every constraint is",
@@ -166,8 +166,8 @@ def _attributes(reading: Reading, word_index: int, end: int) -> list[int]:
 
 
 def _not_of_key(reading: Reading, places: Sequence[int]) -> list[int]:
-    """Return the attributes but DEFERRABLE INITIALLY DEFERRED, which is what a foreign key is;
-    DEFERRABLE alone would be looked at with each row."""
+    """Return the attributes but DEFERRABLE INITIALLY DEFERRED, which a foreign key may be;
+    DEFERRABLE alone would have to be deferred by SET CONSTRAINTS."""
     deferred = any(reading.said(one, "initially", "deferred") for one in places)
     return [
         one
@@ -227,7 +227,9 @@ def read_check(reading: Reading, body: Body, table: str) -> CheckDefinition:
 def keep_text(said: Expression, table: str, reading: Reading) -> str:
     """An expression over a row as a descriptor keeps it. Raises OutOfRange, UnknownTable."""
     with refused_at(said.position):
-        text = name_enums_for_good(with_exact_numbers(said.text), reading.enums.find)
+        text = name_enums_for_good(
+            with_exact_numbers(with_plain_arrays(said.text)), reading.enums.find
+        )
         if len(text.encode()) > EXPRESSION_BYTES_MAX:
             raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
         return without_table(text, bare(reading.schema, table))

@@ -17,6 +17,7 @@ from leasehold.model.errors import (
 from leasehold.sql.ddl.columns import GENERATED_KEY, read_column_definition
 from leasehold.sql.ddl.constraints import ByIndex, KeyDefinition, read_table_constraint
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
+from leasehold.sql.syntax.left_out import PAGE, PARTITIONS
 from leasehold.sql.syntax.names import ON_COMMIT, is_temporary, relation_name, schema_of
 from leasehold.sql.syntax.statement import Reading, Span, only
 from leasehold.sql.syntax.statements import (
@@ -28,7 +29,7 @@ from leasehold.sql.syntax.statements import (
 )
 from leasehold.values.types import why_no_key
 
-_PARTITIONS: Final = "partitions are not supported"
+_PARTITIONS: Final = f"{PARTITIONS.words}: {PAGE} says what to do instead"
 _ON_COMMIT: Final = "ON COMMIT can only be used on temporary tables"
 
 handles(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from leasehold.catalog.object_names import joined_names, object_name
-from leasehold.model.errors import FeatureNotSupported
+from leasehold.model.errors import FeatureNotSupported, InvalidArgument
+from leasehold.sql.ddl.column_types import check_collation
 from leasehold.sql.ddl.constraints import keep_text
 from leasehold.sql.expressions.default import refuse_changing
 from leasehold.sql.expressions.expression import column_of_expression
@@ -21,12 +22,17 @@ from leasehold.sql.syntax.statements import (
 )
 
 INDEX_COLUMNS_MAX: Final = 32
+_METHODS: Final = frozenset({"btree", "hash", "brin"})
+"""Each is made as btree, which serves what the others do."""
+_PARAMETERS: Final = frozenset(
+    {"fillfactor", "deduplicate_items", "buffering", "pages_per_range", "autosummarize"}
+)
+"""Of how PostgreSQL lays an index out in its files, which is not how entries lie here."""
 
 handles(
     "IndexStmt",
     *("idxname", "relation", "accessMethod", "indexParams", "indexIncludingParams"),
-    *("whereClause", "unique", "concurrent", "if_not_exists", "nulls_not_distinct"),
-    options=Sentence("with", "storage parameters of an index are not supported: there are none"),
+    *("whereClause", "unique", "concurrent", "if_not_exists", "nulls_not_distinct", "options"),
     tableSpace=Sentence("tablespace", "tablespaces are not supported"),
     later=[
         *("excludeOpNames", "idxcomment", "indexOid", "oldNumber", "oldCreateSubid"),
@@ -50,7 +56,8 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
     table = relation_name(reading, body["relation"])
     reading.schema = schema_of(reading, body["relation"])
     word_index = reading.at(body["relation"]["location"])
-    if body["accessMethod"] != "btree":
+    # What it would be read faster by is no part of what an index means.
+    if body["accessMethod"] not in _METHODS:
         raise FeatureNotSupported(
             f"index method {body['accessMethod']!r:.40} is not supported; btree is",
             position=reading.position(reading.next(word_index, "using")),
@@ -64,6 +71,13 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
     if "indexIncludingParams" in body:
         included = _included(reading, body["indexIncludingParams"], closed + 1)
     reading.read("IndexStmt", body)
+    for option in body.get("options", ()):
+        said = option["DefElem"]
+        if said["defname"] not in _PARAMETERS:
+            raise InvalidArgument(
+                f"unrecognized parameter {said['defname']!r:.80}",
+                position=reading.source.position(said["location"]),
+            )
     predicate = None
     if "whereClause" in body:
         where = Span(_where(reading, closed) + 1, reading.span.end)
@@ -136,8 +150,7 @@ def _part(
 def _order(reading: Reading, body: Body, span: Span) -> IndexOrder:
     """What stands behind a part; `span` are its words."""
     if "collation" in body:
-        sentence = "COLLATE is not supported: text is compared by code point"
-        reading.refuse(sentence, reading.next(span.first, "collate"))
+        check_collation(reading, body["collation"], span.first)
     reading.read("IndexElem", body, near=reading.tokens[span.first - 1].begin)
     nulls = {"SORTBY_NULLS_FIRST": True, "SORTBY_NULLS_LAST": False}.get(body["nulls_ordering"])
     descending = body["ordering"] == "SORTBY_DESC"

@@ -58,6 +58,7 @@ from leasehold.sql.ddl.set_schema import read_set_schema
 from leasehold.sql.ddl.views import read_create_view, read_drop_view
 from leasehold.sql.syntax.accounting import Body
 from leasehold.sql.syntax.enum_names import ANY_NAME, EnumNames
+from leasehold.sql.syntax.left_out import STATEMENTS, refuse_left_out
 from leasehold.sql.syntax.marks import Mark, skip_explain
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
 from leasehold.sql.syntax.parsing import parse
@@ -277,6 +278,9 @@ def _refuse(reading: Reading) -> NoReturn:
     if reading.parsed.kind == "ExplainStmt":
         verb += skip_explain(reading.tokens[verb:])
     first, second = reading.word(verb), reading.word(verb + 1)
+    left_out = STATEMENTS.get(reading.parsed.kind)
+    if left_out is not None:
+        refuse_left_out(left_out, reading.position(verb))
     if (first, second) in (("alter", "index"), ("alter", "sequence")):
         word_index = reading.behind_name(reading.behind(verb + 2, "if exists"))
         if second == "sequence":

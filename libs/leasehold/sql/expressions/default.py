@@ -13,6 +13,7 @@ from leasehold.catalog.schema_names import PUBLIC
 from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRange
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
+from leasehold.sql.expressions.array_lists import with_plain_arrays
 from leasehold.sql.expressions.compiler import DECIDED, NOW, SEED, Compiler
 from leasehold.sql.expressions.expression import make_total, with_exact_numbers
 from leasehold.sql.expressions.typed import Typed, asking_zone, assign, computed_in
@@ -26,7 +27,9 @@ from leasehold.values.time_zone import UTC, zone_at
 from leasehold.values.types import Type
 
 _ALSO_CALLED: Final = {
-    f"{schema}uuid_generate_v4()": "gen_random_uuid()" for schema in ("", f"{PUBLIC}.")
+    f"{schema}{name}()": "gen_random_uuid()"
+    for schema in ("", f"{PUBLIC}.", "extensions.")  # where dumps have what extensions made
+    for name in ("uuid_generate_v4", "gen_random_uuid")
 }
 """Defaults that are kept in another way to say the same, which every release knows."""
 _PROBE: Final = CommitContext(0, b"")
@@ -53,7 +56,7 @@ def default_of_text(
     SyntaxInvalid, DivisionByZero, InvalidText, OutOfRange and TooLong as the expression and the
     type say; positions count in `text`.
     """
-    text = _ALSO_CALLED.get(text, text)
+    text = with_plain_arrays(_ALSO_CALLED.get(text, text))
     with computed_in(zone), asking_zone() as asked:
         made, decided = _read(text, _with_own(kind, find_enum))
         compute = assign(made, kind)
@@ -75,7 +78,7 @@ def default_of_text(
 
 def check_default(text: str, find_enum: FindEnum = no_enums) -> None:
     """Refuses what no column could have as its default; raises what `default_of_text` raises."""
-    _read(_ALSO_CALLED.get(text, text), find_enum)
+    _read(with_plain_arrays(_ALSO_CALLED.get(text, text)), find_enum)
 
 
 def _with_own(kind: Type, find: FindEnum) -> FindEnum:

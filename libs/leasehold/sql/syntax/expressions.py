@@ -21,7 +21,7 @@ DEPTH_MAX: Final = 100
 """Levels of a tree, queries in queries with them: whoever reads it may recurse so far."""
 
 _BASED_DIGITS_MAX: Final = 1_000
-_COLLATIONS: Final = frozenset({"default", "C", "POSIX", "ucs_basic"})
+COLLATIONS: Final = frozenset({"default", "C", "POSIX", "ucs_basic"})
 _BEFORE_OPERANDS: Final = frozenset({"+", "-", "~", "@", "|/", "||/"})
 _QUALIFIED: Final = tuple(sorted(SCHEMAS))
 
@@ -284,7 +284,7 @@ class Expressions:
         self.check("CollateClause", body, _COLLATE)
         at = self.at(body)
         name = read_names(body["collname"])[-1]
-        if name not in _COLLATIONS:
+        if name not in COLLATIONS:
             raise FeatureNotSupported(
                 f"the collation {name!r} is not supported: text is ordered by its bytes, as"
                 ' collation "C" does',

@@ -83,7 +83,7 @@ def _in_tree(parsed: Parsed) -> Iterator[NamePlace]:
                 yield from _of_relation(node, makes=False)
             continue
         if "withClause" in node:
-            hidden = _with_ctes(node["withClause"], hidden, left)
+            hidden = names_behind(node["withClause"], hidden, left)
         if kind == "FuncCall" and counts_from(node):
             yield from _in_string(parsed, only(node.get("args", [{"": {}}])[0]))
         if kind in ("typeName", "TypeName") and "names" in node:
@@ -98,7 +98,7 @@ def _in_tree(parsed: Parsed) -> Iterator[NamePlace]:
                 left.append((name, value, hidden))
 
 
-def _with_ctes(
+def names_behind(
     clause: Body, hidden: frozenset[str], left: list[tuple[str, Any, frozenset[str]]]
 ) -> frozenset[str]:
     """Put the queries of WITH aside with the names that each of them sees, and return those that

@@ -10,6 +10,7 @@ from leasehold.catalog.schema_names import PUBLIC, SCHEMAS
 from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid, UnknownObject
 from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_unread
 from leasehold.sql.syntax.enum_names import FindEnum, no_enums
+from leasehold.sql.syntax.left_out import TYPES, refuse_left_out
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.source import Source
 from leasehold.sql.syntax.tree import TypeName
@@ -116,9 +117,12 @@ def may_be_made(name: str) -> bool:
 def find_enum(name: str, find: FindEnum, at: int) -> Enumeration:
     """Return the enum type of a name that is no built-in type's. Raises FeatureNotSupported for a
     type of PostgreSQL's that there is not here, UnknownObject (42704)."""
-    found = None if name in _NOT_HERE else find(name)
+    with refused_at(at):
+        found = None if name in _NOT_HERE else find(name)
     if found is not None:
         return found
+    if name in TYPES:
+        refuse_left_out(TYPES[name], at, f"type {name!r}: ")
     if name in _NOT_HERE:
         known = ", ".join(KNOWN)
         raise FeatureNotSupported(

@@ -464,6 +464,8 @@ def _common(parts: Sequence[_Part]) -> Type:
     first = kinds[0]
     if all(kind == first for kind in kinds):
         return first
+    if {kind.name for kind in kinds} <= _TEXTS:
+        return _TEXT
     if not all(map(_is_number, kinds)):
         raise _NoForm
     if all(map(_is_integer, kinds)):

@@ -232,9 +232,10 @@ def _check_constraints(catalog: SystemCatalog) -> Iterator[Row]:
     for entry in catalog.constraints:
         owner = catalog.access.owner_of(entry.table.table_id)
         if entry.kind == "c" and catalog.rights.has_role_of(owner):
+            shown = catalog.definition(entry.oid, pretty=False) or ""
             yield {
                 **_in_schema("constraint", catalog, entry.name, entry.table),
-                "check_clause": f"({entry.expression})",
+                "check_clause": shown.removeprefix("CHECK "),
             }
 
 

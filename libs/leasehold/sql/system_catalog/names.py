@@ -53,6 +53,15 @@ SYSTEM_OIDS: Final[Mapping[tuple[str, str], int]] = {
 SYSTEM_NAMES: Final = {oid: name for name, oid in SYSTEM_OIDS.items()}
 _PSEUDO: Final[Mapping[int, str]] = {2275: "cstring", 2281: "internal", 2277: "anyarray"}
 """Types that functions alone have."""
+_OF_FUNCTIONS: Final[Mapping[str, int]] = {
+    **{name: oid for oid, name in _PSEUDO.items()},
+    "any": 2276,
+    "trigger": 2279,
+    "language_handler": 2280,
+    "anyelement": 2283,
+    "event_trigger": 3838,
+}
+_FUNCTION_TYPE_NAMES: Final[Mapping[int, str]] = {oid: n for n, oid in _OF_FUNCTIONS.items()}
 _NAME_PART: Final = re.compile(r'\s*+(?:"((?:[^"]|"")+)"|([^\s".]++))\s*+(\.|$)')
 
 
@@ -72,10 +81,12 @@ class CatalogNames:
             return found
         match kind:
             case "regclass":
+                self._check_schema_of(name)
                 raise UnknownTable(f"relation {name!r} does not exist", table=name)
             case "regnamespace":
                 raise UnknownSchema(f"schema {name!r} does not exist")
             case "regtype":
+                self._check_schema_of(name)
                 raise UnknownObject(f"type {name!r} does not exist")
             case "regrole":
                 raise UnknownRole(f"role {name!r} does not exist")
@@ -91,7 +102,8 @@ class CatalogNames:
             case "regclass":
                 return self._relation(*self._of_this_database(name))
             case "regtype":
-                return self._catalog.type_oid(name)
+                bare = name.strip().lower().removeprefix(f"{PG_CATALOG}.").strip('"')
+                return self._catalog.type_oid(name) or _OF_FUNCTIONS.get(bare)
             case "regnamespace":
                 return self._catalog.namespaces.get(_one(name))
             case "regrole":
@@ -102,6 +114,15 @@ class CatalogNames:
                 return _signature_oid(name)
         return None
 
+    def _check_schema_of(self, name: str) -> None:
+        """Check that the schema is there behind which something is named. Raises UnknownSchema."""
+        try:
+            schema, _ = self._of_this_database(name)
+        except InvalidText:
+            return  # a type with its length, say, which is nobody's
+        if schema and schema not in {*self._catalog.namespaces, PG_TEMP}:
+            raise UnknownSchema(f"schema {schema!r} does not exist")
+
     def show(self, kind: str, oid: int) -> str:
         """What is nobody's number is shown as it is."""
         if oid == 0:
@@ -110,8 +131,10 @@ class CatalogNames:
             case "regclass":
                 return self._catalog.relation_name(oid)
             case "regtype":
-                known = self._catalog.is_type(oid)
-                return str(self._catalog.format_type(oid, None) if known else oid)
+                if self._catalog.is_type(oid):
+                    return str(self._catalog.format_type(oid, None))
+                name = _FUNCTION_TYPE_NAMES.get(oid, str(oid))
+                return text.quoted(name)
             case "regnamespace":
                 named = {number: name for name, number in self._catalog.namespaces.items()}
                 return text.quoted(named[oid]) if oid in named else str(oid)

@@ -280,7 +280,7 @@ def _constraint_rows(catalog: SystemCatalog) -> Iterator[Row]:
             "conname": entry.name,
             "contype": entry.kind,
             "connamespace": catalog.namespace_of(entry.table),
-            "convalidated": 1,
+            "convalidated": int(entry.valid),
             "conislocal": 1,
             "conrelid": oids.table_oid(entry.table.table_id),
             "conindid": entry.rests_on,

@@ -1,14 +1,15 @@
 """A database as its clients see it: what functions tell of it, and what its system relations show.
 
-Only what is public exists here. A row is given by the columns that say something; the others have
-PostgreSQL's usual value: NULL where that may stand, else zero, false or an empty text.
+Only what is public exists here, and constraints that are enforced and stay NOT VALID. A row is
+given by the columns that say something; the others have PostgreSQL's usual value: NULL where that
+may stand, else zero, false or an empty text.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -16,13 +17,14 @@ from typing import Any, Final, NamedTuple
 from leasehold.catalog import definitions as text
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import ForeignKey, Index
+from leasehold.catalog.elements import Check, ForeignKey, Index
 from leasehold.catalog.enum_types import as_called
+from leasehold.catalog.job import Job
 from leasehold.catalog.namespaces import as_shown, qualified, schema_shown
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC, TEMPORARY_SCHEMA
 from leasehold.catalog.search_path import schemas_of
-from leasehold.catalog.states import READABLE
+from leasehold.catalog.states import READABLE, State
 from leasehold.catalog.view import is_view_id
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.expression_text import show_expression
@@ -41,6 +43,7 @@ from leasehold.sql.system_catalog.sequences import (
     LastValue,
 )
 from leasehold.sql.system_catalog.system_rows import system_rows
+from leasehold.sql.system_catalog.view_text import view_text
 from leasehold.values.enums import Enumeration
 from leasehold.values.letters import ascii_lower
 from leasehold.values.oids import enum_oid
@@ -57,6 +60,7 @@ _ENUM_NAME: Final = re.compile(
 _DRAWS: Final = re.compile(r"""nextval\('("(?:[^"']|"")++"|[^"'.]++)'::regclass\)""")
 _MODIFIERS: Final = frozenset("0123456789, ")
 _MASK: Final = 0xFFFF_FFFF
+_NOT_VALID: Final = " NOT VALID"
 _ZONES: Final = frozenset({"", " with time zone", " without time zone"})
 
 
@@ -89,7 +93,8 @@ class IndexEntry(NamedTuple):
 
 
 class ConstraintEntry(NamedTuple):
-    """A constraint. `kind` is p, u, c or f; `rests_on` is the oid of an index, or 0."""
+    """A constraint. `kind` is p, u, c or f; `rests_on` is the oid of an index, or 0; `valid`: all
+    rows were looked at."""
 
     table: Descriptor
     name: str
@@ -103,6 +108,7 @@ class ConstraintEntry(NamedTuple):
     expression: str | None = None
     foreign: ForeignKey | None = None
     equal_nulls: bool = False
+    valid: bool = True
 
 
 class SystemCatalog:
@@ -117,10 +123,12 @@ class SystemCatalog:
         last_value: LastValue = lambda _: None,
         access: Access | None = None,
         role_id: int = BOOTSTRAP_ROLE,
+        jobs: Callable[[], Iterable[Job]] = tuple,
     ) -> None:
         """Take the tables, the `settings` of the session that asks, and what tells the `last_value`
         of a sequence. `role_id` asks; `user` is how it calls the first role. `access` None: nobody
-        has made roles or granted anything."""
+        has made roles or granted anything. `jobs`: those that have not ended."""
+        self._jobs = jobs
         self.last_value = last_value
         self.access = access or Access()
         self.role_id = role_id
@@ -261,7 +269,7 @@ class SystemCatalog:
         if found is None:
             return None
         view = self.access.views.get(found.table_id)
-        return "" if view is None else f" {view.definition(self._called, self.access.views)};"
+        return "" if view is None else f" {view_text(view, self._called, self.access.views)};"
 
     def definition(self, oid: int, *, pretty: bool = True) -> str | None:
         """Return the definition of a constraint."""
@@ -269,9 +277,10 @@ class SystemCatalog:
         if found is None or found.kind != "c" or found.expression is None:
             return None if found is None else found.definition
         shown = show_expression(found.expression, found.table, short=pretty)
-        if shown is not None:
-            return f"CHECK ({shown})"
-        return found.definition if pretty else f"CHECK ({text.parenthesize(found.expression)})"
+        if shown is None and pretty:
+            return found.definition
+        said = text.parenthesize(found.expression) if shown is None else shown
+        return f"CHECK ({said})" + ("" if found.valid else _NOT_VALID)
 
     @cached_property
     def rights(self) -> Rights:
@@ -487,26 +496,50 @@ class SystemCatalog:
                     equal_nulls=index.equal_nulls,
                 )
         for check in table.checks:
-            if check.state in READABLE:
+            if check.state in READABLE or self._is_not_valid(table, check):
                 oid = oids.element_oid(table.table_id, check.element_id)
-                definition = text.check_text(check)
+                valid = check.state in READABLE
+                definition = text.check_text(check) + ("" if valid else _NOT_VALID)
                 yield ConstraintEntry(
                     *(table, check.name, oid, "c", check.columns, definition),
                     expression=check.expression,
+                    valid=valid,
                 )
         for key_ in table.foreign_keys:
             parent = self._by_id.get(key_.parent)
-            if key_.state in READABLE and parent is not None:
+            shown = key_.state in READABLE or self._is_not_valid(table, key_)
+            if shown and parent is not None:
                 oid = oids.element_oid(table.table_id, key_.element_id)
                 under = oids.element_oid(parent.table_id, key_.parent_index or oids.PRIMARY_KEY)
                 named = self.relation_name(oids.table_oid(parent.table_id))
+                valid = key_.state in READABLE
                 definition = text.foreign_key_text(table, key_, parent, named)
+                definition += "" if valid else _NOT_VALID
                 yield ConstraintEntry(
                     *(table, key_.name, oid, "f", key_.columns, definition, under),
                     parent=parent,
                     parent_columns=key_.parent_columns,
                     foreign=key_,
+                    valid=valid,
                 )
+
+    def _is_not_valid(self, table: Descriptor, constraint: Check | ForeignKey) -> bool:
+        """Return whether a constraint is enforced and stays so, NOT VALID: no job is bringing it,
+        or taking it away."""
+        if constraint.state is not State.WRITE_ONLY:
+            return False
+        return (table.table_id, constraint.element_id) not in self._coming_or_going
+
+    @cached_property
+    def _coming_or_going(self) -> frozenset[tuple[int, int]]:
+        """Tables and elements that jobs bring, or take away."""
+        return frozenset(
+            (edit.table_id or job.table_id, edit.element_id)
+            for job in self._jobs()
+            for step in job.steps
+            for edit in step.edits
+            if edit.before is None or edit.after is None
+        )
 
     def indexes_of(self, table: Descriptor) -> list[IndexEntry]:
         return self._indexes_by_table.get(table.table_id, [])

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn, Protocol
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.job import Job
 from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.schema_names import (
@@ -92,7 +93,8 @@ class System:
     """What one statement is told of the database and of its node; the same throughout.
 
     `tables`: the descriptors of its snapshot; `last_value`: of a sequence there; `user`: how the
-    session calls the first role; `role_id`: the one that asks, under `access`.
+    session calls the first role; `role_id`: the one that asks, under `access`. `jobs`: those there
+    that have not ended.
     """
 
     def __init__(
@@ -106,8 +108,9 @@ class System:
         access: Access | None = None,
         role_id: int = BOOTSTRAP_ROLE,
         tell: Tell | None = None,
+        jobs: Callable[[], Iterable[Job]] = tuple,
     ) -> None:
-        self._tables = tables
+        self._tables, self._jobs = tables, jobs
         self._tell = tell
         self._access, self._role_id = access or Access(), role_id
         self._last_value = last_value
@@ -126,6 +129,7 @@ class System:
             self._last_value,
             self._access,
             self._role_id,
+            self._jobs,
         )
 
     @cached_property
@@ -199,9 +203,11 @@ def with_system(
     last_value: LastValue = lambda _: None,
     access: Access | None = None,
     tell: Tell | None = None,
+    jobs: Callable[[], Iterable[Job]] = tuple,
 ) -> CommitContext:
     """The same context for one statement on a snapshot that has these tables, sequences that have
-    given these values last, and roles. `tell`: its transaction tells a channel something."""
+    given these values last, roles, and `jobs` that have not ended. `tell`: its transaction tells a
+    channel something."""
     caller = caller_of(context)
     access = access or Access()
     first = caller.first_role or access.roles.name_of(BOOTSTRAP_ROLE)
@@ -215,6 +221,7 @@ def with_system(
         access,
         caller.role_id,
         tell,
+        jobs,
     )
     return CallerContext.of(
         context.now_us, context.seed, caller, system, sequence_values_of(context)

@@ -333,7 +333,7 @@ def test_a_schema_comes_and_goes_with_all_that_lies_in_it(cluster: LocalCluster)
         other.execute("DROP SCHEMA app CASCADE")
         for connection in (one, other):
             assert sqlstate_of(connection, "SELECT * FROM gates") == "42P01"
-            assert sqlstate_of(connection, "SELECT 'far'::app.kind") == "42704"
+            assert sqlstate_of(connection, "SELECT 'far'::app.kind") == "3F000"
             named = "SELECT nspname FROM pg_namespace WHERE nspname = 'app'"
             assert connection.execute(named).fetchall() == []
         one.execute("CREATE SCHEMA app; CREATE TABLE app.gates (id int); DROP SCHEMA app CASCADE")

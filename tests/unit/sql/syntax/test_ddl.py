@@ -146,7 +146,7 @@ NAMED: list[tuple[str, str]] = [
     ("alter table t alter a set expression as (1)", "SET EXPRESSION"),
     ("drop index concurrently i cascade", "CONCURRENTLY does not support CASCADE"),
     ("create index i on t (a) include (lower(b))", "INCLUDE"),
-    ('create index i on t (a collate "C")', "COLLATE"),
+    ('create index i on t (a collate "de")', "collation 'de'"),
     ("alter table t add a timestamptz default clock_timestamp()", "'clock_timestamp' can't"),
     ("explain analyze drop table t", "EXPLAIN takes no 'ANALYZE'"),
     ("explain (verbose) drop table t", "EXPLAIN takes no 'VERBOSE'"),

@@ -251,7 +251,12 @@ REFUSED: list[Refusal] = [
     (ALTER + "add foreign key (a) references u on delete cascade on delete", SyntaxInvalid, 69),
     (ALTER + "add foreign key (a) references u on delete", SyntaxInvalid, 57),
     (ALTER + "add foreign key (a) references u deferrable", FeatureNotSupported, 48),
-    (ALTER + "add foreign key (a) references u initially immediate", FeatureNotSupported, 48),
+    (
+        ALTER + "add foreign key (a) references u deferrable initially immediate",
+        FeatureNotSupported,
+        48,
+    ),
+    (ALTER + "add unique (a) initially deferred", FeatureNotSupported, 30),
     (ALTER + "add exclude using gist (a with =)", FeatureNotSupported, 19),
     (ALTER + "add unique (a, a)", DuplicateColumn, 26),
     (ALTER + "add unique (a) deferrable", FeatureNotSupported, 30),
@@ -275,7 +280,7 @@ REFUSED: list[Refusal] = [
     # ALTER COLUMN
     (ALTER + "alter a type", SyntaxInvalid, 27),
     (ALTER + "alter a type money", FeatureNotSupported, 28),
-    (ALTER + 'alter a type text collate "C"', FeatureNotSupported, 33),
+    (ALTER + 'alter a type text collate "de"', FeatureNotSupported, 33),
     (ALTER + "alter a type text using", SyntaxInvalid, 38),
     (ALTER + "alter a type text using (a", SyntaxInvalid, 41),
     (ALTER + "alter a type text using u.a", UnknownTable, 39),

@@ -1,0 +1,4 @@
+BEGIN;
+ALTER TABLE users ADD COLUMN age integer NOT NULL DEFAULT 3;
+CREATE INDEX users_age ON users (age);
+COMMIT;

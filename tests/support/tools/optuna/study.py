@@ -1,0 +1,43 @@
+"""A worker optimises a study, which is then read, copied and deleted: study.py URL"""
+
+from __future__ import annotations
+
+import sys
+
+import optuna
+from optuna.storages import RDBStorage
+
+TRIALS = 10
+
+
+def objective(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", -5, 5)
+    kind = trial.suggest_categorical("kind", ["a", "b"])
+    trial.set_user_attr("seen", {"x": x})
+    for step in range(3):
+        trial.report(x * x + step, step)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return x * x + (kind == "b")
+
+
+def work(url: str) -> int:
+    study = optuna.load_study(study_name="walk", storage=RDBStorage(url))
+    study.optimize(objective, n_trials=TRIALS)
+    return len(study.trials)
+
+
+url = sys.argv[1].replace("postgres://", "postgresql+psycopg://").partition("?")[0]
+storage = RDBStorage(url, heartbeat_interval=60)
+made = optuna.create_study(storage=storage, study_name="walk")
+made.enqueue_trial({"x": 0.5, "kind": "a"})
+work(url)
+optuna.copy_study(
+    from_study_name="walk", from_storage=storage, to_storage=storage, to_study_name="b"
+)
+names = sorted(each.study_name for each in optuna.get_all_study_summaries(storage))
+trials = optuna.load_study(study_name="b", storage=storage).trials
+assert optuna.load_study(study_name="walk", storage=storage).best_value <= 0.25
+for name in names:
+    optuna.delete_study(study_name=name, storage=storage)
+print("studies", names, "trials", len(trials), "left", len(optuna.get_all_study_names(storage)))
