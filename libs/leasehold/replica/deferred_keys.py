@@ -1,4 +1,4 @@
-"""Which foreign keys a transaction leaves to its COMMIT (SET CONSTRAINTS)."""
+"""The foreign keys that a transaction leaves to its COMMIT (SET CONSTRAINTS)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from leasehold.catalog.elements import ForeignKey
 
 @dataclass(frozen=True, slots=True)
 class DeferredKeys:
-    """`every`: all of them (`leasehold.foreign_keys`), else those that were made DEFERRABLE
-    INITIALLY DEFERRED; `immediate`: none of either, since SET CONSTRAINTS ALL IMMEDIATE. `named`:
-    what was said since of some, by name."""
+    """The keys that are left to COMMIT. `every`: all (`leasehold.foreign_keys`), else those that
+    were made DEFERRABLE INITIALLY DEFERRED; `immediate`: none of either, since SET CONSTRAINTS ALL
+    IMMEDIATE. `named`: what was said since of some, by name."""
 
     every: bool = False
     immediate: bool = False

@@ -1,6 +1,5 @@
-"""Which tables have lost values in a transaction that rows of others may follow when it commits:
-the actions of foreign keys are the master's, so no statement of the transaction knows what they do.
-"""
+"""The tables that have lost values in a transaction which rows of others may follow when it
+commits: the actions of foreign keys are the master's, so no statement knows what they do."""
 
 from __future__ import annotations
 
