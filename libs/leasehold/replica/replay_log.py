@@ -13,6 +13,7 @@ from leasehold.adapters.sqlite.write import Written
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import GaveUp, LeaseholdError
 from leasehold.model.keys import Key
+from leasehold.replica.deferred_keys import AS_DEFINED, DeferredKeys
 from leasehold.schema_change.plan.plan import NO_CONTEXT
 from leasehold.transaction.replay_comparison import Answer, Told
 from leasehold.values.types import Type
@@ -111,9 +112,9 @@ class Step:
     `shown` by a query, or the SQLSTATE it failed with. `back`: a ROLLBACK TO the state before step
     number `back`. `place`: of the statement in its transaction; what it draws at random follows
     from that. `context`: of the session as it was then (its time zone), by which it runs again.
-    `cursor`: of a DECLARE. `seen`: what queries behind it have shown of rows that its transaction
-    has written, as digests; None where they have shown none. `returns`: of a write, its client was
-    given `rows`, which may be none."""
+    `deferred`: the foreign keys that were left to COMMIT then. `cursor`: of a DECLARE. `seen`: what
+    queries behind it have shown of rows that its transaction has written, as digests; None where
+    they have shown none. `returns`: of a write, its client was given `rows`, which may be none."""
 
     asked: Asked | None
     rowcount: int = 0
@@ -123,6 +124,7 @@ class Step:
     back: int = -1
     position: int = 0
     context: CommitContext = NO_CONTEXT
+    deferred: DeferredKeys = AS_DEFINED
     cursor: ReadAgain | None = None
     seen: dict[KeysRead, bytes] | None = None
     tag: str = ""

@@ -73,6 +73,20 @@ def key_in_row(descriptor: Descriptor, row: Mapping[str, Any]) -> Key | None:
     return tuple(to_storage(column.type)(value) for column, value in pairs)
 
 
+def values_in_row(
+    descriptor: Descriptor, columns: Sequence[int], row: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """Return what an own row has in these columns, in storage form. Raises FeatureNotSupported
+    where one is decided when the row is committed, or the row was written without it."""
+    values = []
+    for element_id in columns:
+        column = descriptor.by_id[element_id]
+        value = row.get(column.name, _UNDECIDED)
+        decided(descriptor, {column.name: value})
+        values.append(to_storage(column.type)(value))
+    return tuple(values)
+
+
 def given_in_row(descriptor: Descriptor, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an insert of an own row gives beside its key: all but what is computed, and what
     is decided when it is committed."""

@@ -32,6 +32,8 @@ WAIT_FOR_LSN: Final = "leasehold.wait_for_lsn"
 AT_COMMIT: Final = "at_commit"
 REFUSE: Final = "refuse"
 """What a transaction block does with a change of a table that was there."""
+AT_STATEMENT: Final = "at_statement"
+"""Or AT_COMMIT: when foreign keys are looked at that were not made to be deferred."""
 NOT_RESET: Final = ("session_authorization", "role", "is_superuser")
 """What RESET ALL leaves as it is."""
 _UNITS_MS: Final = {
@@ -239,6 +241,7 @@ _TABLE: Final = (
     Setting("leasehold.coherent_timeout", "5s", _duration),
     Setting("leasehold.wait_for_jobs", "on", _switch),
     Setting("leasehold.ddl_in_block", AT_COMMIT, _one_of(AT_COMMIT, REFUSE)),
+    Setting("leasehold.foreign_keys", AT_STATEMENT, _one_of(AT_STATEMENT, AT_COMMIT)),
     Setting("leasehold.temp_tables_mb", "16", _integer(1, 256)),
     Setting(WAIT_FOR_LSN, "0", _integer(0, 2**63 - 2)),
 )

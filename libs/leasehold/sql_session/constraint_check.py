@@ -23,6 +23,7 @@ from leasehold.model.records.requests import ReadRange
 from leasehold.replica.pending_changes import PendingChanges
 from leasehold.replica.row_values import image_of
 from leasehold.rows.index_entries import EntryOf, entries_kept, key_of
+from leasehold.sql_session.lost_values import LostValues
 from leasehold.transaction.binding import binding
 from leasehold.transaction.duplicate_key import primary_key_exists, unique_key_exists
 from leasehold.transaction.read_set import ReadsSoFar
@@ -65,17 +66,18 @@ class ConstraintCheck:
         budget: Budget,
         reads: ReadsSoFar | None = None,
         temporary: Claims | None = None,
+        *,
+        lost: LostValues,
     ) -> None:
         """Begin. `budget` holds what is remembered; `reads` is told of each row that was found in
         the way, where what was read is verified; `temporary` has the keys of temporary tables, over
-        the session's transactions."""
+        the session's transactions; `lost` is told what the statements take away."""
         self._pending = pending
         self._reads = reads
         self._budget = budget
         self._claims: Claims = {}
         self._temporary: Claims = {} if temporary is None else temporary
-        self._lost: set[int] = set()
-        """Ids of tables of which values went that foreign keys may refer to."""
+        self._lost = lost
 
     def check(
         self, descriptor: Descriptor, writes: Sequence[RowWrite], snapshot: SqliteSnapshot
@@ -87,8 +89,8 @@ class ConstraintCheck:
             if write.after is not None:
                 bound.check_shown(write.before, write.after)
         uniques = [i for i in descriptor.enforced_uniques if i.state in READABLE]
-        self._note_losses(descriptor, writes)
-        if not uniques or self._may_be_freed(descriptor, snapshot):
+        self._lost.note(descriptor, writes)
+        if not uniques or self._lost.may_be_followed(descriptor, snapshot):
             return ()
         statement = _Statement(descriptor, _rows(descriptor, writes), snapshot)
         claims: list[Claim] = []
@@ -175,36 +177,6 @@ class ConstraintCheck:
             if own[name] is not None if name in own else stored:
                 return primary_key_exists(descriptor, write.key)
         return unique_key_exists(descriptor, index, values)
-
-    # ------------------------------------------------------------ foreign keys' actions
-
-    def _note_losses(self, descriptor: Descriptor, writes: Sequence[RowWrite]) -> None:
-        """Note that a table has lost values, which rows of others may follow at COMMIT."""
-        if descriptor.table_id in self._lost:
-            return
-        uniques = (index.columns for index in descriptor.enforced_uniques)
-        named = frozenset(descriptor.primary_key).union(*uniques)
-        if any(w.before is not None and (w.after is None or w.given & named) for w in writes):
-            self._lost.add(descriptor.table_id)
-
-    def _may_be_freed(self, descriptor: Descriptor, snapshot: SqliteSnapshot) -> bool:
-        """Return whether rows of the table may go or change at COMMIT with those that they refer
-        to, over however many tables."""
-        if not self._lost:
-            return False
-        made = {table.table_id: table for table in self._pending.schema.made.values()}
-        seen: set[int] = set()
-        ahead = [descriptor]
-        while ahead:
-            for key in ahead.pop().enforced_foreign_keys:
-                if not key.acts or key.parent in seen:
-                    continue
-                if key.parent in self._lost:
-                    return True
-                seen.add(key.parent)
-                known = snapshot.versions(key.parent)
-                ahead += [made[key.parent]] if key.parent in made else known[-1:]
-        return False
 
 
 def _primary(descriptor: Descriptor, image: Image) -> Key:

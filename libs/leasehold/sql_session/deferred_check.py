@@ -13,12 +13,12 @@ from dataclasses import replace
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey
-from leasehold.catalog.states import READABLE
 from leasehold.model.errors import UnknownObject, WrongObject
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.replica.pending_changes import PendingChanges
 from leasehold.replica.row_values import image_of
+from leasehold.sql_session.reference_check import can_find
 from leasehold.transaction.foreign_keys import References
 from leasehold.transaction.overlay import Name
 from leasehold.transaction.uniqueness import FinalRow
@@ -98,7 +98,7 @@ class DeferredCheck:
             for table in self._tables.values()
             for key in table.enforced_foreign_keys
             if key.parent == table_id and not key.acts and self._counts(key)
-            if _can_find(table, key.index)
+            if can_find(table, key.index)
         ]
 
     def _counts(self, key: ForeignKey) -> bool:
@@ -106,7 +106,7 @@ class DeferredCheck:
         parent = self._tables.get(key.parent)
         if parent is None or (self._names and key.name not in self._names):
             return False
-        return _can_find(parent, key.parent_index)
+        return can_find(parent, key.parent_index)
 
     def _stored(self, table: Descriptor, key: Key) -> Row | None:
         return None if self._is_fresh(table) else self._snapshot.get(table, key)
@@ -119,9 +119,3 @@ class DeferredCheck:
 
     def _is_fresh(self, table: Descriptor) -> bool:
         return table.provisional or table.table_id in self._pending.emptied
-
-
-def _can_find(table: Descriptor, index_id: int) -> bool:
-    """Return whether rows can be found by that index: 0, the primary key, or one that is public."""
-    readable = (index for index in table.indexes if index.state in READABLE)
-    return not index_id or any(index.element_id == index_id for index in readable)

@@ -12,6 +12,7 @@ from leasehold.catalog.elements import CommitContext
 from leasehold.model.budget import Budget, size_of
 from leasehold.model.errors import RequestTooLarge
 from leasehold.model.records.requests import Expression, Operation
+from leasehold.replica.deferred_keys import AS_DEFINED, DeferredKeys
 from leasehold.replica.pending_changes import PendingChanges
 from leasehold.replica.replay_log import Asked, KeysRead, ReadAgain, Shown, Step
 from leasehold.sql.functions.system.session import Caller, CallerContext
@@ -30,7 +31,8 @@ class StatementLog:
     """What a replay of a transaction runs again, and is compared with (T2).
 
     `steps` only grow. `place` is that of the last statement, one that is no step as well: what a
-    statement draws follows from it. `context` is as the session is now. An update stays one that
+    statement draws follows from it. `context` is as the session is now, `deferred` are the foreign
+    keys that are left to COMMIT. An update stays one that
     the master may compute as long as no other step rests on its row (`AtCommit`).
     """
 
@@ -40,6 +42,7 @@ class StatementLog:
         context: CommitContext,
         pending: PendingChanges,
         budget: Budget,
+        deferred: DeferredKeys = AS_DEFINED,
     ) -> None:
         """Begin. `budget` holds the steps."""
         self._budget = budget
@@ -49,6 +52,7 @@ class StatementLog:
         self._at_commit = AtCommit(isolation)
         self.context = context
         self.position = 0
+        self.deferred = deferred
         self.steps: list[Step] = []
 
     def set_caller(self, caller: Caller) -> None:
@@ -60,6 +64,7 @@ class StatementLog:
     def rewind_to(self, step: Step) -> None:
         """Let the next statement be that step's, run again."""
         self.position, self.context = step.position - 1, step.context
+        self.deferred = step.deferred
 
     # ------------------------------------------------------------ steps
 
@@ -74,6 +79,7 @@ class StatementLog:
         if step.sqlstate:
             self.add_error()
         step.position, step.context = self.position, self.context
+        step.deferred = self.deferred
         self.steps.append(step)
 
     def _hold(self, step: Step) -> None:

@@ -35,6 +35,7 @@ from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records.events import Image
 from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.pgwire.session import WouldBlock
+from leasehold.replica.deferred_keys import AS_DEFINED, DeferredKeys
 from leasehold.replica.pending_changes import OPERATIONS_MAX, Mark
 from leasehold.replica.pending_notifications import checked_notification
 from leasehold.replica.reads import Reads
@@ -62,7 +63,9 @@ from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.sql_session.constraint_check import Claim, ConstraintCheck
 from leasehold.sql_session.deferred_check import DeferredCheck, check_deferrable
+from leasehold.sql_session.lost_values import LostValues
 from leasehold.sql_session.privilege_check import PrivilegeCheck
+from leasehold.sql_session.reference_check import ReferenceCheck
 from leasehold.sql_session.row_claims import RowClaims
 from leasehold.sql_session.statement_log import StatementLog
 from leasehold.transaction.isolation import Isolation
@@ -81,6 +84,7 @@ class Savepoint(NamedTuple):
 
     writes: Mark
     step: int
+    deferred: DeferredKeys
 
 
 class ReplayableTransaction:
@@ -106,12 +110,14 @@ class ReplayableTransaction:
         temporary: TemporaryTables | None = None,
         temporary_bytes_max: int = 0,
         notifier: tuple[str, int] = ("", 0),
+        deferred: DeferredKeys = AS_DEFINED,
     ) -> None:
         """Begin. `sequence_values` is what it draws from sequences; `check_may_block` is called
         before it waits for some, and may raise WouldBlock; `privileges` checks those of the role
         that each statement is run as, a new one if None; `claims` claims rows for it.
         `temporary` are the session's temporary tables, whose rows come to `temporary_bytes_max` at
-        most. `notifier`: its node and session, as those see them who are told something."""
+        most. `notifier`: its node and session, as those see them who are told something.
+        `deferred`: the foreign keys that it leaves to COMMIT at first."""
         self.isolation = isolation
         self._plan_of = plan_of
         self._block = block
@@ -124,14 +130,14 @@ class ReplayableTransaction:
         self.final: ReplayableTransaction = self
         """The run of it that was committed."""
         self._pending = self._writes.pending
-        self.log = StatementLog(isolation, context, self._pending, reads.budget)
+        self.log = StatementLog(isolation, context, self._pending, reads.budget, deferred)
         self.sequence_values = sequence_values
+        verified = self._writes.seen.reads if isolation.verifies_reads else None
+        lost = LostValues(self._pending)
         self._constraints = ConstraintCheck(
-            self._pending,
-            reads.budget,
-            self._writes.seen.reads if isolation.verifies_reads else None,
-            temporary.claims,
+            self._pending, reads.budget, verified, temporary.claims, lost=lost
         )
+        self._references = ReferenceCheck(self._pending, lost, verified)
         self._check_may_block = check_may_block
         self._privileges = privileges or PrivilegeCheck()
         self._claims = claims
@@ -420,6 +426,8 @@ class ReplayableTransaction:
             table_id: self._check_constraints(targets[table_id], writes, snapshot)
             for table_id, writes in groups.items()
         }
+        if self._tells_at_once:
+            self._references.check(targets, groups, snapshot.now, self.log.deferred)
         mark = self._pending.mark() if count > 1 else None
         try:
             with self._reads.within(snapshot):
@@ -520,10 +528,13 @@ class ReplayableTransaction:
         """Check what others than this statement alone have to be told before COMMIT (T3): in a
         block, and behind another statement. At a level of one moment, too, by what is newest; not
         where own writes are not seen, which is Comdb2's way, to the end."""
-        told_later = not (self._block or self.has_written) or not self.isolation.own_writes
-        if told_later and not descriptor.temporary:
+        if not self._tells_at_once and not descriptor.temporary:
             return ()
         return self._constraints.check(descriptor, writes, snapshot.now)
+
+    @property
+    def _tells_at_once(self) -> bool:
+        return (self._block or self.has_written) and self.isolation.own_writes
 
     def check_may_run(self, text: str, types: Types) -> None:
         """Check that a statement may run, of which the rows come later. Raises
@@ -587,9 +598,10 @@ class ReplayableTransaction:
     def check_deferred(
         self, names: Sequence[str], look: Callable[[], None], *, immediate: bool
     ) -> None:
-        """Check that the foreign keys `names` (() = all) are there; `immediate`: and that what was
-        written keeps them. `look` is called for each row, and may end it. Raises UnknownObject,
-        WrongObject, ForeignKeyViolation."""
+        """Leave the foreign keys `names` (() = all), which have to be there, to COMMIT;
+        `immediate`: look at them with each statement, and at what was written so far. `look` is
+        called for each row, and may end it. Raises UnknownObject, WrongObject,
+        ForeignKeyViolation."""
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, Seen), "on a store of this process"
             now = snapshot.now
@@ -600,6 +612,7 @@ class ReplayableTransaction:
                 # ⚠ As its rows are read: an index that the block makes has no entries yet.
                 read = [shown[t.table_id].table if t.table_id in shown else t for t in tables]
                 DeferredCheck(self._pending, now, read, names).run(look)
+        self.log.deferred = self.log.deferred.with_said(names, deferred=not immediate)
 
     def change(self, text: str, *, of_new_alone: bool = False) -> list[Told]:
         """Run a schema change, which is committed with the rows; return what is told.
@@ -744,11 +757,12 @@ class ReplayableTransaction:
         return bool(self._pending)
 
     def savepoint(self) -> Savepoint:
-        return Savepoint(self._pending.mark(), len(self.log.steps))
+        return Savepoint(self._pending.mark(), len(self.log.steps), self.log.deferred)
 
     def roll_back_to(self, savepoint: Savepoint) -> None:
         """Take back what was written since. What was read stays verified: the client knows it."""
         self._pending.back_to(savepoint.writes)
+        self.log.deferred = savepoint.deferred
         self.log.add(Step(None, back=savepoint.step))
 
     def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:

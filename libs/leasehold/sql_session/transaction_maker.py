@@ -8,8 +8,10 @@ from leasehold.adapters.os.clock import fresh_seed, unix_us
 from leasehold.adapters.sqlite.statement_memory import MIB
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import NotCoherent
+from leasehold.replica.deferred_keys import ALL_DEFERRED, AS_DEFINED
 from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from leasehold.sql.functions.system.session import CallerContext
+from leasehold.sql.session_settings import AT_COMMIT
 from leasehold.sql_session.row_claims import RowClaims
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import MS
@@ -58,6 +60,7 @@ class TransactionMaker:
         which those see who wait for it."""
         state = self._state
         node, running = state.node, state.running
+        looks = state.settings.values["leasehold.foreign_keys"]
         return ReplayableTransaction(
             node.reads(state.label, lsn) if block else node.single_read(snapshot_lsn=lsn),
             state.plan_of,
@@ -74,6 +77,7 @@ class TransactionMaker:
             claims=RowClaims(state.locks),
             temporary=state.temporary,
             temporary_bytes_max=int(state.settings.values["leasehold.temp_tables_mb"]) * MIB,
+            deferred=ALL_DEFERRED if looks == AT_COMMIT else AS_DEFINED,
         )
 
     @property

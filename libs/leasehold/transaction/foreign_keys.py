@@ -73,19 +73,13 @@ class References:
         values = values_of(row.image, key.columns)
         was = None if row.before is None else row.before.values
         if key.is_mixed(row.image) and (was is None or not _same(key, was, row.image)):
-            raise _mixed(row.descriptor, key, row.image)
+            raise mixed_values(row.descriptor, key, row.image)
         if values is None or values == values_of(was, key.columns):
             return
         parent = self._catalog.newest(key.parent)
         if self._found(parent, key.parent_columns, key.parent_index, values):
             return
-        raise _violation(
-            row.descriptor,
-            key,
-            values,
-            f"refers to {_words(parent, key.parent_columns, values)} of table {parent.name!r},"
-            " which is not there",
-        )
+        raise refers_to_none(row.descriptor, key, values, parent)
 
     def _check_parent(self, row: FinalRow, child: Descriptor, key: ForeignKey) -> None:
         assert row.before is not None
@@ -169,6 +163,15 @@ def _words(table: Descriptor, columns: tuple[int, ...], values: Key) -> str:
     return f"({names}) = ({', '.join(repr(value)[:80] for value in values)})"
 
 
+def refers_to_none(
+    child: Descriptor, key: ForeignKey, values: Key, parent: Descriptor
+) -> ForeignKeyViolation:
+    """Return the error of a row of `child` that has `values` which no row of `parent` has."""
+    found = _words(parent, key.parent_columns, values)
+    words = f"refers to {found} of table {parent.name!r}, which is not there"
+    return _violation(child, key, values, words)
+
+
 def still_referred_to(
     parent: Descriptor, child: Descriptor, key: ForeignKey, values: Key
 ) -> ForeignKeyViolation:
@@ -177,7 +180,8 @@ def still_referred_to(
     return _violation(child, key, values, words, parent)
 
 
-def _mixed(child: Descriptor, key: ForeignKey, image: Image) -> ForeignKeyViolation:
+def mixed_values(child: Descriptor, key: ForeignKey, image: Image) -> ForeignKeyViolation:
+    """Return the error of a row of which some values are NULL and some not (MATCH FULL)."""
     values = tuple(image.get(column) for column in key.columns)
     return ForeignKeyViolation(
         f"the row of table {child.name!r} has {_words(child, key.columns, values)}: of a MATCH FULL"

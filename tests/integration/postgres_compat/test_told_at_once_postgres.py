@@ -1,5 +1,6 @@
 """Goal: what breaks a constraint is told when PostgreSQL tells it: CHECK and UNIQUE at the
-statement, where a savepoint catches it, and deferred foreign keys at COMMIT or by SET CONSTRAINTS.
+statement, where a savepoint catches it, foreign keys as well unless they are deferred, which are
+looked at at COMMIT or by SET CONSTRAINTS.
 
 Method: the same blocks said to both, and the same rows, tags, SQLSTATEs and constraint names.
 """
@@ -208,6 +209,158 @@ STORIES: Final = {
         select constraint_name, is_deferrable, initially_deferred
             from information_schema.table_constraints where constraint_type = 'FOREIGN KEY'
             order by 1
+    """,
+    "a foreign key is the error of the row that refers to none": """
+        create table port (id int primary key, code text unique)
+        create table call (id int primary key, port int references port,
+            code text references port (code))
+        insert into port values (1, 'x'), (2, 'y')
+        begin
+        savepoint s
+        insert into call values (1, 7, null)
+        rollback to s
+        insert into call values (1, 1, 'z')
+        rollback to s
+        insert into call values (1, 1, 'x'), (2, 3, null)
+        rollback to s
+        insert into call values (1, 1, 'x'), (2, null, 'y'), (3, 2, null)
+        savepoint s
+        update call set port = 8 where id = 1
+        rollback to s
+        update call set code = 'z' where id < 3
+        rollback to s
+        update call set port = 2, code = null where id = 1
+        insert into port values (3, 'z')
+        insert into call values (4, 3, 'z')
+        update port set code = 'zz' where id = 2
+        insert into call values (5, 2, 'zz')
+        savepoint s
+        insert into call values (6, 2, 'yy')
+        rollback to s
+        insert into call select 10 + n, n from generate_series(2, 4) as n
+        rollback to s
+        insert into call values (1, 9, null) on conflict (id) do update set port = 9
+        rollback to s
+        insert into call values (1, 9, null) on conflict (id) do update set port = 3
+        commit
+        select * from call order by id
+    """,
+    "and of the row that goes while it is referred to": """
+        create table port (id int primary key, code text unique)
+        create table call (id int primary key, port int references port,
+            code text references port (code))
+        insert into port values (1, 'x'), (2, 'y'), (3, 'z'), (4, 'w')
+        insert into call values (1, 1, null), (2, null, 'y')
+        begin
+        savepoint s
+        delete from port where id = 1
+        rollback to s
+        delete from port
+        rollback to s
+        update port set id = 10 where id = 1
+        rollback to s
+        update port set code = 'q' where id = 2
+        rollback to s
+        update port set code = 'q' where id = 1
+        update port set id = 20 where id = 2
+        delete from port where id = 3
+        savepoint s
+        insert into call values (3, 3, null)
+        rollback to s
+        insert into call values (3, 4, 'w')
+        savepoint s
+        delete from port where id = 4
+        rollback to s
+        delete from call where id = 3
+        delete from port where id = 4
+        update call set port = null where id = 1
+        delete from port where id = 1
+        commit
+        select * from port order by id
+        select * from call order by id
+    """,
+    "a tree, a table of the block's own, and one that it empties": """
+        create table tree (id int primary key, up int references tree)
+        insert into tree values (1, null), (2, 1), (3, 2)
+        begin
+        insert into tree values (5, 4), (4, 3)
+        savepoint s
+        insert into tree values (7, 6)
+        rollback to s
+        delete from tree where id = 2
+        rollback to s
+        delete from tree where id in (4, 5)
+        delete from tree
+        insert into tree values (1, 1)
+        commit
+        select * from tree
+        begin
+        create table made (id int primary key)
+        create table refers (id int primary key, made int references made)
+        insert into made values (1)
+        insert into refers values (1, 1)
+        savepoint s
+        insert into refers values (2, 2)
+        rollback to s
+        delete from made
+        rollback to s
+        truncate made, refers
+        savepoint s
+        insert into refers values (1, 1)
+        rollback to s
+        insert into made values (1)
+        insert into refers values (1, 1)
+        commit
+        select * from refers
+    """,
+    "of several columns, MATCH FULL, and RESTRICT": """
+        create table slot (a int, b int, n int, primary key (b, a))
+        create table simple (id int primary key, a int, b int,
+            foreign key (a, b) references slot (a, b))
+        create table whole (id int primary key, a int, b int,
+            foreign key (a, b) references slot (a, b) match full)
+        create table strict (id int primary key, a int, b int,
+            foreign key (b, a) references slot on delete restrict on update restrict)
+        insert into slot values (1, 2, 0), (3, 4, 0), (5, 6, 0)
+        begin
+        insert into simple values (1, 1, 2), (2, 1, null), (3, null, null)
+        savepoint s
+        insert into simple values (4, 2, 1)
+        rollback to s
+        insert into whole values (1, 1, null)
+        rollback to s
+        insert into whole values (1, 3, 4), (2, null, null)
+        insert into strict values (1, 5, 6)
+        savepoint s
+        update slot set a = 9 where a = 5
+        rollback to s
+        delete from slot where a = 3
+        rollback to s
+        update slot set n = n + 1
+        commit
+        select * from slot order by a
+    """,
+    "what acts acts, and what rests on it waits": """
+        create table hull (id int primary key, code text unique)
+        create table plank (id int primary key, hull int references hull on delete cascade
+            on update cascade, code text references hull (code) on delete set null)
+        create table nail (id int primary key, plank int references plank on delete cascade)
+        insert into hull values (1, 'a'), (2, 'b')
+        insert into plank values (1, 1, 'a'), (2, 2, null)
+        insert into nail values (1, 1), (2, 2)
+        begin
+        update hull set id = 10 where id = 1
+        savepoint s
+        insert into plank values (3, 1, null)
+        rollback to s
+        insert into plank values (3, 10, null)
+        delete from hull where id = 2
+        savepoint s
+        insert into plank values (4, 2, null)
+        rollback to s
+        commit
+        select * from plank order by id
+        select * from nail order by id
     """,
     "SET CONSTRAINTS": """
         create table port (id int primary key, code text unique)

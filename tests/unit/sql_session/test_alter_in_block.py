@@ -351,7 +351,7 @@ def test_rows_are_looked_up_as_the_store_has_them(one: SqlClient) -> None:
         one.ask("insert into other_one (id, v) values (8, 70)")
     assert refused.value.sqlstate == "23505"
     one.ask("rollback")
-    one.ask("alter table old add o int references other_one")
+    one.ask("alter table old add o int references other_one deferrable initially deferred")
     one.ask("begin; alter table old add c int default 3; update old set o = 9 where id = 1")
     with pytest.raises(LeaseholdError) as refused:
         one.ask("set constraints all immediate")

@@ -29,13 +29,15 @@ _CHANGES: Final = "SELECT table_id FROM catalog_changes WHERE changes > ? AND ch
 
 class ReadCatalog(NamedTuple):
     """Newest descriptors by every name they have, min versions, and who may do what, as of one
-    count of changes."""
+    count of changes. `referring`: of a table that enforced foreign keys refer to, by id, the ids of
+    the tables that have them."""
 
     changes: int
     newest: dict[str, Descriptor]
     versions: dict[int, tuple[Descriptor, ...]]
     min_versions: dict[int, int]
     access: Access
+    referring: dict[int, tuple[int, ...]]
 
 
 class CatalogReader:
@@ -82,7 +84,10 @@ class CatalogReader:
         versions = {table_id: tuple(kept) for table_id, kept in found.items()}
         access = Access.load(*read_access(connection))
         lowest = read_min_versions(connection)
-        return ReadCatalog(count, _by_name(versions), versions, lowest, access)
+        referring: dict[int, tuple[int, ...]] = {}
+        for table_id, there in versions.items():
+            _let_refer(referring, table_id, (), there)
+        return ReadCatalog(count, _by_name(versions), versions, lowest, access, referring)
 
     def _read_changed(
         self, before: ReadCatalog, changed: Collection[int], count: int, connection: apsw.Connection
@@ -90,6 +95,7 @@ class CatalogReader:
         versions, lowest = dict(before.versions), dict(before.min_versions)
         decoded = dict(self._decoded)
         newest: dict[str, Descriptor] | None = dict(before.newest)
+        referring = dict(before.referring)
         for table_id in sorted(changed):
             if table_id == OF_ACCESS:
                 continue
@@ -106,12 +112,13 @@ class CatalogReader:
             if fence:
                 lowest[table_id] = fence[0][0]
             newest = _with_names(newest, was, versions.get(table_id, ()))
+            _let_refer(referring, table_id, was, versions.get(table_id, ()))
         self._decoded = decoded
         access = before.access
         if OF_ACCESS in changed:
             access = Access.load(*read_access(connection))
         by_name = _by_name(versions) if newest is None else newest
-        return ReadCatalog(count, by_name, versions, lowest, access)
+        return ReadCatalog(count, by_name, versions, lowest, access, referring)
 
     def _decode(self, table_id: int, version: int, body: bytes) -> tuple[bytes, Descriptor]:
         same = self._decoded.get((table_id, version))
@@ -127,6 +134,26 @@ def _changed_tables(connection: apsw.Connection, since: int, count: int) -> set[
         return None
     rows: list[Any] = connection.execute(_CHANGES, (since, count)).fetchall()
     return {table_id for (table_id,) in rows} if len(rows) == count - since else None
+
+
+def _let_refer(
+    referring: dict[int, tuple[int, ...]],
+    table_id: int,
+    was: tuple[Descriptor, ...],
+    there: tuple[Descriptor, ...],
+) -> None:
+    """Let `referring` have a table as its newest version refers to others, in place of what it
+    `was`."""
+    before, now = _parents(was), _parents(there)
+    for parent in before - now:
+        referring[parent] = tuple(each for each in referring[parent] if each != table_id)
+    for parent in now - before:
+        referring[parent] = (*referring.get(parent, ()), table_id)
+
+
+def _parents(versions: tuple[Descriptor, ...]) -> set[int]:
+    """Return the ids of the tables that the newest of these versions refers to."""
+    return {key.parent for key in versions[-1].enforced_foreign_keys} if versions else set()
 
 
 def _by_name(versions: dict[int, tuple[Descriptor, ...]]) -> dict[str, Descriptor]:
