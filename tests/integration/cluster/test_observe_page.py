@@ -77,6 +77,7 @@ def held(beside: Beside) -> Iterator[Held]:
                 sql.execute(f"CREATE TABLE t{number} (id int PRIMARY KEY)")
             for number, _ in enumerate(OF_JOBS):
                 reader.execute(f"SELECT * FROM t{number}")
+            until(lambda: leased(cluster) == len(OF_JOBS), "r1's leases on all that is read")
             with ChangeProducer(settings_of(cluster, "setup")) as producer:
                 jobs = {}
                 for number, text in enumerate(OF_JOBS):
@@ -85,6 +86,12 @@ def held(beside: Beside) -> Iterator[Held]:
             world = Held(cluster, jobs, reader)
             until(lambda: all_held(world), "r1 holds up each job", seen=lambda: str(told_of(world)))
             yield world
+
+
+def leased(cluster: LocalCluster) -> int:
+    """Return how many tables somebody holds a lease on: who reads asks for it, and goes on."""
+    tables = command(cluster, "leases", "--json").json["leases"]
+    return sum(1 for table in tables if any(each["leases"] for each in table["versions"]))
 
 
 def told_of(held: Held) -> dict[int, dict[str, Any]]:
@@ -148,8 +155,8 @@ def is_steered(action: str, told: dict[str, Any]) -> bool:
         {
             "pause": told["status"] == Status.PAUSED.value,
             "cancel": told["status"] in (Status.ROLLING_BACK.value, Status.CANCELLED.value),
-            "postpone": told["postponed"],
-            "complete": not told["postponed"],
+            "postpone": told["settings"].get("postpone"),
+            "complete": not told["settings"].get("postpone"),
             "set": told["settings"],
         }[action]
     )
