@@ -133,11 +133,11 @@ class ReplayableTransaction:
         self.log = StatementLog(isolation, context, self._pending, reads.budget, deferred)
         self.sequence_values = sequence_values
         verified = self._writes.seen.reads if isolation.verifies_reads else None
-        lost = LostValues(self._pending)
+        self._lost = LostValues(self._pending)
         self._constraints = ConstraintCheck(
-            self._pending, reads.budget, verified, temporary.claims, lost=lost
+            self._pending, reads.budget, verified, temporary.claims, lost=self._lost
         )
-        self._references = ReferenceCheck(self._pending, lost, verified)
+        self._references = ReferenceCheck(self._pending, self._lost, verified)
         self._check_may_block = check_may_block
         self._privileges = privileges or PrivilegeCheck()
         self._claims = claims
@@ -529,6 +529,7 @@ class ReplayableTransaction:
         block, and behind another statement. At a level of one moment, too, by what is newest; not
         where own writes are not seen, which is Comdb2's way, to the end."""
         if not self._tells_at_once and not descriptor.temporary:
+            self._lost.note(descriptor, writes)  # for the statements that come behind it
             return ()
         return self._constraints.check(descriptor, writes, snapshot.now)
 
@@ -551,6 +552,7 @@ class ReplayableTransaction:
         self._writes_as_role()
         computed, written = update.write.computed, update.written
         assert computed is not None
+        self._lost.note(update.descriptor, written.writes)
         with self._reads.within(update):
             apply(self._writes, update.descriptor, written.writes)
         values = computed.values(update.asked.values)

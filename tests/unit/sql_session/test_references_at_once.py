@@ -141,3 +141,33 @@ def test_after_an_error_the_block_has_failed(one: SqlClient) -> None:
     assert one.code("insert into p values (3)") == FAILED
     one.ask("rollback")
     assert one.ask("select count(*) from c") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "delete from hull where id = 1",
+        "update hull set id = id + 10 where id = 1",
+    ],
+)
+def test_what_the_first_statement_of_a_text_takes_along_is_free_behind_it(
+    one: SqlClient, first: str
+) -> None:
+    """Nothing is told of the first one alone before COMMIT, but what it takes away counts."""
+    one.ask(
+        "create table hull (id int primary key);"
+        " create table plank (hull int primary key references hull on delete cascade"
+        " on update cascade, code text unique);"
+        " create table nail (id int primary key, plank int references plank)"
+    )
+    try:
+        one.ask("insert into hull values (1), (2); insert into plank values (1, 'p')")
+        if first.startswith("delete"):
+            assert one.code(f"{first}; insert into plank values (2, 'p')") == FINE
+            assert one.ask("select * from plank") == [(2, "p")]
+        else:
+            assert one.code(f"{first}; insert into nail values (1, 11)") == FINE
+            assert one.ask("select * from nail") == [(1, 11)]
+    finally:
+        one.session.fail()
+        one.ask("rollback; drop table nail, plank, hull")
