@@ -143,6 +143,7 @@ def test_the_dashboard_can_t_write_to_the_log(cluster: LocalCluster) -> None:
     writer.close(1)
 
 
+@pytest.mark.long("each command of a page, on a cluster with Spark that asks everybody who he is")
 def test_what_its_page_shows_happens(cluster: LocalCluster, tmp_path: Path) -> None:
     """docs/how-to/secure.md, by the operator, and by who may do everything; for the users of Redis
     on one that knows none yet."""
