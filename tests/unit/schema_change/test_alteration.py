@@ -55,7 +55,7 @@ T = create_table(
     column("a", default=1),
     column("b", "text"),
     column("c", nullable=False),
-    column("raw", "bytea"),
+    column("raw", "json"),
     uniques=(add_unique("a", "c", name="u").unique,),
     checks=(add_check("a < c", "k").check,),
 )

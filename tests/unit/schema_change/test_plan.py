@@ -49,7 +49,7 @@ from tests.support.schema_change.made_statements import (
 )
 from tests.support.schema_change.next_descriptor import next_descriptor
 
-T = create_table("t", column("a"), column("raw", "bytea"))
+T = create_table("t", column("a"), column("raw", "json"))
 U = create_table("u", column("a"))
 UNNAMED = create_index("t_a_idx", "t", "a", named=False, parts_of_name=("a",))
 REQUIRED = alter("t", add_column("b", nullable=False, default=7))
