@@ -190,6 +190,10 @@ class PendingChanges:
         self._hold(OPERATION_BYTES, operation.values)
         self.operations.append(operation)
 
+    def has_only_own_rows(self, table: Descriptor) -> bool:
+        """Return whether no row of a table is there but those written here."""
+        return table.provisional or table.table_id in self.emptied
+
     def put(self, name: RowName, values: dict[str, Any] | None) -> None:
         """Let a row be as `values` for this transaction; None: deleted. Raises OutOfMemory."""
         self._hold(ROW_BYTES, values or {})

@@ -92,7 +92,7 @@ class ConstraintCheck:
         self._lost.note(descriptor, writes)
         if not uniques or self._lost.may_be_followed(descriptor, snapshot):
             return ()
-        statement = _Statement(descriptor, _rows(descriptor, writes), snapshot)
+        statement = _Statement(descriptor, rows_left(descriptor, writes), snapshot)
         claims: list[Claim] = []
         for index, entry_of in entries_kept(descriptor):
             if index in uniques:
@@ -159,7 +159,7 @@ class ConstraintCheck:
         claims = self._claims_of(descriptor).get((table, index.element_id, values), ())
         if any(claim != row and has_it(claim) for claim in claims):
             return True
-        if descriptor.provisional or table in self._pending.emptied:
+        if self._pending.has_only_own_rows(descriptor):
             return False
         found = snapshot.get_by(descriptor, index.element_id, values, rows_max=STORED_ROWS_MAX)
         return any(other != row and has_it(other) is not False for other, _ in found)
@@ -172,7 +172,7 @@ class ConstraintCheck:
         if write.before is None and not descriptor.hidden_key:
             name = (descriptor.table_id, write.key)
             own = self._pending.rows
-            fresh = descriptor.provisional or descriptor.table_id in self._pending.emptied
+            fresh = self._pending.has_only_own_rows(descriptor)
             stored = not fresh and statement.snapshot.get(descriptor, write.key) is not None
             if own[name] is not None if name in own else stored:
                 return primary_key_exists(descriptor, write.key)
@@ -183,7 +183,7 @@ def _primary(descriptor: Descriptor, image: Image) -> Key:
     return tuple(image.get(element) for element in descriptor.primary_key)
 
 
-def _rows(descriptor: Descriptor, writes: Sequence[RowWrite]) -> dict[Key, Image | None]:
+def rows_left(descriptor: Descriptor, writes: Sequence[RowWrite]) -> dict[Key, Image | None]:
     """Return what becomes of rows; one that moves is found under its new key."""
     rows: dict[Key, Image | None] = {write.key: None for write in writes}
     for write in writes:

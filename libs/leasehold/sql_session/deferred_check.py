@@ -109,13 +109,10 @@ class DeferredCheck:
         return can_find(parent, key.parent_index)
 
     def _stored(self, table: Descriptor, key: Key) -> Row | None:
-        return None if self._is_fresh(table) else self._snapshot.get(table, key)
+        return None if self._pending.has_only_own_rows(table) else self._snapshot.get(table, key)
 
     def _holders(self, table: Descriptor, index_id: int, values: Key, rows_max: int) -> list[Key]:
-        if self._is_fresh(table):
+        if self._pending.has_only_own_rows(table):
             return []
         found = self._snapshot.get_by(table, index_id, values, rows_max=rows_max)
         return [key for key, _ in found]
-
-    def _is_fresh(self, table: Descriptor) -> bool:
-        return table.provisional or table.table_id in self._pending.emptied

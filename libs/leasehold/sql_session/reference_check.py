@@ -23,8 +23,10 @@ from leasehold.model.records.requests import ReadRange
 from leasehold.replica.deferred_keys import DeferredKeys
 from leasehold.replica.pending_changes import PendingChanges
 from leasehold.replica.row_values import values_in_row
+from leasehold.sql_session.constraint_check import rows_left
 from leasehold.sql_session.lost_values import LostValues
 from leasehold.transaction.foreign_keys import (
+    key_with,
     keys_by,
     mixed_values,
     refers_to_none,
@@ -76,12 +78,21 @@ class ReferenceCheck:
         """Check a statement before it is written. Its losses have been noted. Raises
         ForeignKeyViolation for the first row that refers to none, or that is referred to and
         goes."""
+        concerned = [id_ for id_ in groups if self._is_concerned(targets[id_], snapshot)]
+        if not concerned:
+            return
         statement = _StatementCheck(
             self._pending, self._lost, self._reads, targets, groups, snapshot, deferred
         )
-        for table_id, writes in groups.items():
-            if not targets[table_id].temporary:
-                statement.check_table(targets[table_id], writes)
+        for table_id in concerned:
+            statement.check_table(targets[table_id], groups[table_id])
+
+    def _is_concerned(self, table: Descriptor, snapshot: SqliteSnapshot) -> bool:
+        """Return whether a foreign key may refer to a table, or belong to it: to most none does."""
+        if table.temporary:
+            return False
+        keyed = table.enforced_foreign_keys or snapshot.catalog.referring.get(table.table_id)
+        return bool(keyed) or self._pending.schema.script is not None
 
 
 class _StatementCheck:
@@ -101,11 +112,8 @@ class _StatementCheck:
         self._targets, self._snapshot, self._deferred = targets, snapshot, deferred
         self._written: dict[Name, Image | None] = {}
         for table_id, writes in groups.items():
-            self._written.update({(table_id, write.key): None for write in writes})
-            for write in writes:
-                if write.after is not None:
-                    key = tuple(write.after.get(e) for e in targets[table_id].primary_key)
-                    self._written[table_id, key] = write.after
+            left = rows_left(targets[table_id], writes)
+            self._written.update({(table_id, key): image for key, image in left.items()})
         schema = pending.schema
         self._made = {table.table_id: table for table in schema.made.values()}
         self._dropped = {table.table_id for table in schema.dropped.values()}
@@ -170,7 +178,7 @@ class _StatementCheck:
             return
         index = next((i for i in place.table.indexes if i.element_id == place.index_id), None)
         if index is None:
-            self._reads.key(place.table, _key_of(place, values))
+            self._reads.key(place.table, key_with(place.table, place.columns, values))
         else:
             self._reads.range(place.table, ReadRange(place.table.read_name(index), values))
 
@@ -210,7 +218,7 @@ class _StatementCheck:
         own = self._own_values_of(place)
         if own is not None and values in own:
             return True
-        if not self._is_fresh(table):
+        if not self._pending.has_only_own_rows(table):
             rows_max = len(self._pending.rows) + len(self._written) + 1
             found = self._stored_keys(place, values, rows_max)
             if found is None:
@@ -223,12 +231,12 @@ class _StatementCheck:
     def _has_key(self, place: _Place, values: Key) -> bool | None:
         """Return the same of the primary key, by which own rows are found, too."""
         table = place.table
-        name = (table.table_id, _key_of(place, values))
+        name = (table.table_id, key_with(place.table, place.columns, values))
         if name in self._written:
             return self._written[name] is not None
         if name in self._pending.rows:
             return self._pending.rows[name] is not None
-        if self._is_fresh(table):
+        if self._pending.has_only_own_rows(table):
             return False
         found = self._stored_keys(place, values, 1)
         return None if found is None else bool(found)
@@ -247,10 +255,6 @@ class _StatementCheck:
     def _holders(self, table: Descriptor, index_id: int, values: Key, rows_max: int) -> list[Key]:
         found = self._snapshot.get_by(table, index_id, values, rows_max=rows_max)
         return [key for key, _ in found]
-
-    def _is_fresh(self, table: Descriptor) -> bool:
-        """Return whether no row of it was there before this transaction."""
-        return table.provisional or table.table_id in self._pending.emptied
 
     def _values_written(self, place: _Place) -> set[Key]:
         """Return what rows of the statement have in these columns."""
@@ -283,9 +287,3 @@ class _StatementCheck:
             if None not in values:
                 found.add(values)
         return found
-
-
-def _key_of(place: _Place, values: Key) -> Key:
-    """Return the primary key that has these values."""
-    by_column = dict(zip(place.columns, values, strict=True))
-    return tuple(by_column[column] for column in place.table.primary_key)

@@ -147,9 +147,15 @@ def keys_by(
     if index_id:
         keyed = map(_keyed, (table.by_id[column].type for column in columns), values)
         return holders(table, index_id, tuple(keyed), rows_max)
-    by_column = dict(zip(columns, values, strict=True))
-    key = tuple(by_column[column] for column in table.primary_key)
+    key = key_with(table, columns, values)
     return [] if read(table, key) is None else [key]
+
+
+def key_with(table: Descriptor, columns: tuple[int, ...], values: Key) -> Key:
+    """Return the primary key of a table that has `values` in `columns`, which are its own in any
+    order."""
+    by_column = dict(zip(columns, values, strict=True))
+    return tuple(by_column[column] for column in table.primary_key)
 
 
 def _keyed(kind: Type, value: Any) -> Any:
