@@ -68,6 +68,8 @@ PIECE_NS: Final = 15_000_000
 PIECE_BESIDE_NS: Final = 2_000_000
 """Of a merge between two records, while users write: less than what each of them waits anyway.
 Processor time: where a processor is waited for, shorter pieces would wait as long, each of them."""
+PAGE_NS: Final = 10_000
+"""Of a page that is written at the commit, about: copied, and its checksum computed."""
 PIECE_TAKES_MAX: Final = 4
 """How often as long a piece may take by the clock: a disk may be slow, too."""
 PIECE_ROWS_FIRST: Final = 500
@@ -114,6 +116,7 @@ class RangeBackfills:
         self._failures: dict[tuple[int, int], tuple[Key, Refused]] = {}  # of what is committed
         self._rows = PIECE_ROWS_FIRST  # of the last piece
         self._row_ns = 0.0  # what a row of it took; 0: not known yet
+        self._stated_ns = 0, 0  # when its statements had ended, by the clock, and of the processor
         self._attached: _Waiting | None = None  # whose run this connection has
         self._merged = 0  # entries of that run
         self._waits: ProcessorWaits | None = None
@@ -263,7 +266,12 @@ class RangeBackfills:
 
     def _paced(self, put: Callable[[int], int], rows_max: int | None) -> Merged:
         """Put a piece of about as many rows as take the time that there is for it. `put` returns
-        how many it has passed."""
+        how many it has passed.
+
+        ⚠ By what its statements take and the pages that they change, not by the commit: that takes
+        as long for one row. Pieces would shrink to the least there is wherever a commit alone is
+        longer than a piece may be, and take no less.
+        """
         beside, gentle = self._users.beside, self._users.gentle
         wanted_ns = PIECE_BESIDE_NS // (2 if gentle else 1) if beside else PIECE_NS
         if self._row_ns:
@@ -271,10 +279,14 @@ class RangeBackfills:
             fit = min(int(wanted_ns / self._row_ns), 2 * self._rows)
             self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, fit))
         rows = self._rows if rows_max is None else min(self._rows, rows_max)
-        begun_ns, worked_ns = monotonic_ns(), thread_time_ns()
+        pages = self._pages_written()
+        begun_ns, begun_work_ns = monotonic_ns(), thread_time_ns()
         passed = put(rows)
-        took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
-        self._row_ns = max(1, worked_ns, took_ns // PIECE_TAKES_MAX) / rows
+        took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - begun_work_ns
+        pages = self._pages_written() - pages
+        stated_ns, stated_work_ns = self._stated_ns
+        of_rows_ns = max(stated_work_ns - begun_work_ns, (stated_ns - begun_ns) // PIECE_TAKES_MAX)
+        self._row_ns = max(1, of_rows_ns + pages * PAGE_NS) / rows
         if not beside:
             return Merged(passed, 0)
         waited_ns = self._waits_of_users_ns()
@@ -283,6 +295,10 @@ class RangeBackfills:
                 passed, pause_by_need_ns(worked_ns, waited_ns, BACKFILL_REST, gentle=gentle)
             )
         return Merged(passed, pause_ns(worked_ns, took_ns, processors_wanted(), gentle=gentle))
+
+    def _pages_written(self) -> int:
+        """Return how many pages this connection's commits have written so far."""
+        return self._connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0]
 
     def _waits_of_users_ns(self) -> int | None:
         """Return for how long the thread that applies the log, which is this one, has waited for a
@@ -304,6 +320,7 @@ class RangeBackfills:
             self._put_of_run(plan, entries, until)
             if until == last:
                 self._forget(first)
+            self._stated_ns = monotonic_ns(), thread_time_ns()
         passed = until - self._merged
         self._merged = until  # ⚠ only now: what is rolled back was never merged
         if until == last:
@@ -331,6 +348,7 @@ class RangeBackfills:
                 )
             else:
                 self._forget(first)
+            self._stated_ns = monotonic_ns(), thread_time_ns()
         self._failures = dict(self._columns.failures)
         self.look()
         return rows if found else put

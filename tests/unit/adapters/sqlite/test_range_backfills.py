@@ -315,11 +315,13 @@ def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
     tmp_path: Path, gentle: bool, took_ms: int, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a gentle job half as long, and at most half of the time, with processors to spare, too.
-    It is processor time that is short: a piece that waited for one is no longer, to a limit."""
+    It is processor time that is short: a piece that waited for one is no longer, to a limit. Its
+    commit takes as long as its statements here, and counts for the rest alone."""
+    monkeypatch.setattr(range_backfills, "PAGE_NS", 0)
     for name, each_ms in (("monotonic_ns", took_ms), ("thread_time_ns", 4)):
         clock = itertools.count(0, each_ms * 1_000_000)
         monkeypatch.setattr(range_backfills, name, clock.__next__)
-    waits = SimpleNamespace(take_ns=lambda: (took_ms - 4) * 1_000_000)
+    waits = SimpleNamespace(take_ns=lambda: 2 * (took_ms - 4) * 1_000_000)
     monkeypatch.setattr(range_backfills, "ProcessorWaits", lambda thread_id: waits)
     monkeypatch.setattr(range_backfills, "PIECE_ROWS_FIRST", 8)
     monkeypatch.setattr(range_backfills, "PIECE_ROWS_MIN", 1)
@@ -335,9 +337,9 @@ def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
     store.close()
     assert (first.rows, second.rows) == (8, rows), "a piece took twice 2 ms"
     if took_ms == 4:
-        assert first.pause_ns == 4_000_000 * (2 * BACKFILL_REST + 1 if gentle else BACKFILL_REST)
+        assert first.pause_ns == 8_000_000 * (2 * BACKFILL_REST + 1 if gentle else BACKFILL_REST)
     else:
-        assert first.pause_ns == 36_000_000, "nine times what it has worked"
+        assert first.pause_ns == 72_000_000, "nine times what it has worked"
 
 
 def test_a_piece_is_short_as_soon_as_users_are_beside_it(
@@ -348,6 +350,7 @@ def test_a_piece_is_short_as_soon_as_users_are_beside_it(
         monkeypatch.setattr(range_backfills, name, clock.__next__)
     monkeypatch.setattr(range_backfills, "PIECE_ROWS_FIRST", 15)
     monkeypatch.setattr(range_backfills, "PIECE_ROWS_MIN", 1)
+    monkeypatch.setattr(range_backfills, "PAGE_NS", 0)
     store = SqliteStore(tmp_path / "node.db", cache_mb=1, direct_rows_max=0)
     table = filled(store)
     note(table, ALL)
@@ -358,6 +361,33 @@ def test_a_piece_is_short_as_soon_as_users_are_beside_it(
     beside = store.merge_entries(newest)
     store.close()
     assert (alone.rows, beside.rows) == (15, 2), "15 ms took 15 rows"
+
+
+@pytest.mark.parametrize(("page_ns", "rows"), [(0, 16), (1_000_000, 3)])
+def test_a_long_commit_makes_no_small_pieces_but_many_pages_do(
+    tmp_path: Path, page_ns: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit takes 100 ms whatever it writes, the statements of 8 rows 1 ms."""
+    for name in ("monotonic_ns", "thread_time_ns"):
+        steps = itertools.cycle((0, 1_000_000, 100_000_000))  # begun, stated, committed
+        monkeypatch.setattr(range_backfills, name, itertools.accumulate(steps).__next__)
+    written = itertools.count(0, 4)
+    monkeypatch.setattr(
+        range_backfills.RangeBackfills, "_pages_written", lambda self: next(written)
+    )
+    monkeypatch.setattr(range_backfills, "PAGE_NS", page_ns)
+    for name, size in (("FIRST", 8), ("MIN", 1), ("MAX", 16)):
+        monkeypatch.setattr(range_backfills, f"PIECE_ROWS_{name}", size)
+    store = SqliteStore(tmp_path / "node.db", cache_mb=1, direct_rows_max=0)
+    table = filled(store)
+    store.give_way(beside_users=True, gentle=False)
+    note(table, ALL)
+    newest = table.catalog.newest(1)
+    while not (first := store.merge_entries(newest)).rows:
+        time.sleep(0.001)
+    second = store.merge_entries(newest)
+    store.close()
+    assert (first.rows, second.rows) == (8, rows)
 
 
 def test_a_piece_has_no_more_rows_than_it_may(store: Store) -> None:
