@@ -171,7 +171,11 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
     """Make operations of what a statement does to rows. Raises what the write set raises."""
     moving: list[tuple[Key, dict[str, Any]]] = []
     table = writes.name_of(descriptor)
+    hidden = descriptor.hidden_key
     for write in rows:
+        if hidden and write.before is None:
+            writes.insert_with_hidden_key(table, write.key, _given_values(descriptor, write))
+            continue
         key = tuple(
             from_storage(column.type, value)
             for column, value in zip(descriptor.key_columns, write.key, strict=True)
@@ -180,17 +184,11 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
         if write.before is not None and write.genids is not None:
             found = Row(write.before, write.genids, 0)
             writes.seen.read(descriptor, write.key, found)
-        after = write.after or {}
         moves = write.before is not None and any(
-            e in write.given and after.get(e) != value
+            e in write.given and (write.after or {}).get(e) != value
             for e, value in zip(descriptor.primary_key, write.key, strict=True)
         )
-        values = {
-            column.name: from_storage(column.type, after.get(column.element_id))
-            for column in descriptor.by_name.values()
-            if column.element_id in write.given
-            and (moves or column.element_id not in descriptor.primary_key)
-        }
+        values = _given_values(descriptor, write, moves=moves)
         there = True
         if write.before is None:
             _move(writes, table, moving)  # it may take a key that one before it leaves
@@ -203,6 +201,19 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
             there = writes.update(table, key, values, found=found)
         assert there, "the statement has found it in the same snapshot"
     _move(writes, table, moving)
+
+
+def _given_values(
+    descriptor: Descriptor, write: RowWrite, *, moves: bool = False
+) -> dict[str, Any]:
+    """Return what a statement gives of a row, by column name; with `moves` also of its key."""
+    after = write.after or {}
+    return {
+        column.name: from_storage(column.type, after.get(column.element_id))
+        for column in descriptor.by_name.values()
+        if column.element_id in write.given
+        and (moves or column.element_id not in descriptor.primary_key)
+    }
 
 
 def _move(writes: WriteSet, table: str, moving: list[tuple[Key, dict[str, Any]]]) -> None:

@@ -218,6 +218,14 @@ class WriteSet:
         self._add(OperationKind.INSERT, descriptor, stored, values, None, arbiters)
         self.pending.put(name, inserted_row(descriptor, stored, values))
 
+    def insert_with_hidden_key(self, table: str, stored: Key, values: Mapping[str, Any]) -> None:
+        """Insert a row of a table without a primary key, whose hidden one a statement has drawn:
+        no row has it, so that none is looked for. `values` are as the table's columns have them."""
+        descriptor = self._reads.pin(table)
+        self._add_operation(OperationKind.INSERT, descriptor, stored, values)  # a UUID, as text
+        row = inserted_row(descriptor, stored, values)
+        self.pending.put((descriptor.table_id, stored), row)
+
     def update(
         self, table: str, key: Any, values: Mapping[str, Any], *, found: Row | None = None
     ) -> bool:
@@ -427,6 +435,17 @@ class WriteSet:
             to_json(column.type, value)
             for column, value in zip(descriptor.key_columns, key, strict=True)
         )
+        self._add_operation(kind, descriptor, outside, values, expect, arbiters)
+
+    def _add_operation(
+        self,
+        kind: OperationKind,
+        descriptor: Descriptor,
+        outside: Key,
+        values: Mapping[str, Any],
+        expect: Expected | None = None,
+        arbiters: tuple[str, ...] = (),
+    ) -> None:
         # A name that is given anew in this transaction means the table that is there without one.
         version = None if descriptor.provisional else descriptor.version
         self.pending.add(

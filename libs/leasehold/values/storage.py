@@ -42,7 +42,13 @@ from leasehold.values import (
 from leasehold.values.enums import to_place
 from leasehold.values.singles import fewest_digits, single_of, single_of_exact
 from leasehold.values.time_text import time_of_text, zoned_time_of_text
-from leasehold.values.types import INTEGER_BITS, TEXT_BYTES_MAX, Type, element_of
+from leasehold.values.types import (
+    INTEGER_BITS,
+    STORED_AS_THEY_ARE,
+    TEXT_BYTES_MAX,
+    Type,
+    element_of,
+)
 
 _NOT_FINITE: Final = frozenset({"Infinity", "-Infinity", "NaN"})  # JSON has no numbers for them
 
@@ -343,8 +349,8 @@ def from_storage(kind: Type, value: Any) -> Any:
     """Return the Python value of a storage value: bool, date, datetime (aware for timestamptz),
     UUID, Decimal …; of jsonb its text, of an array a list, of an infinite date or timestamp the
     word for it."""
-    if value is None:
-        return None
+    if value is None or kind.name in STORED_AS_THEY_ARE:
+        return value
     match kind.name:
         case "boolean":
             return bool(value)

@@ -38,6 +38,7 @@ from leasehold.model.errors import (
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Genids, Image
 from leasehold.rows.generated import derive
+from leasehold.sql.binding.bound_tree import Value
 from leasehold.sql.binding.bound_write import BoundAction, BoundWrite
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import Prepared, Write
@@ -47,6 +48,7 @@ WRITES_MAX: Final = 250_000
 WRITE_BYTES: Final = 400
 """Of a row that is to be written, beside its values: about what holds them."""
 OWN_TABLES_KEPT_MAX: Final = 100
+_HALF: Final = 1 << 63
 _OWN_TABLES: Final[WeakKeyDictionary[apsw.Connection, dict[int, Descriptor]]] = WeakKeyDictionary()
 """Of each connection, by table id, with their shapes: a table that comes or goes would have all
 that was prepared on the connection prepared anew."""
@@ -130,6 +132,9 @@ class Writing:
         self._done_keys: dict[int, Counter[Key]] = {}
         """Of each arbiter that was asked for: how many rows of `_done` have which key."""
         self._budget: Budget
+        plain = bound.plain_rows or ()
+        constants = (v.value for row in plain for v in row if isinstance(v, Value))
+        self._plain = plain if plain and all(map(_stays, constants)) else None
 
     def run(self) -> Written:
         """Return what the statement would write. Raises besides OutOfMemory (53200) and
@@ -149,6 +154,11 @@ class Writing:
     def _run_once(self) -> None:
         kind = self._write.bound.kind
         check_read(self._connection, self._prepared, self._parameters)
+        rows = self._plain_rows()
+        if rows is not None:
+            for row in rows:
+                self._insert(self._write.bound.given, row)
+            return
         with closing(self._found(self._prepared.emitted, self._parameters)) as found:
             for row in found:
                 if kind == "INSERT":
@@ -157,6 +167,17 @@ class Writing:
                     self._merge(row)
                 else:
                     self._change(row, deletes=kind == "DELETE")
+
+    def _plain_rows(self) -> list[tuple[Any, ...]] | None:
+        """Return the rows of an INSERT of parameters and constants as SQLite would give them back,
+        which has nothing to compute; None where it has, or might give something else."""
+        if self._plain is None or not all(map(_stays, self._parameters)):
+            return None
+        parameters = (None, *self._parameters)
+        return [
+            tuple([v.value if isinstance(v, Value) else parameters[v.number] for v in values])
+            for values in self._plain
+        ]
 
     def _found(self, emitted: Emitted, values: tuple[Any, ...]) -> Rows:
         return emitted_rows(
@@ -385,6 +406,13 @@ def found_in(bound: BoundWrite, row: tuple[Any, ...]) -> Found:
         {c.element_id: v for c, v in zip(bound.given, new, strict=True)},
         extra,
     )
+
+
+def _stays(value: Any) -> bool:
+    """Return whether a parameter comes back from SQLite as the same value. A float may be NaN,
+    which comes back as NULL; a large integer does not get there."""
+    kind = type(value)
+    return value is None or kind is str or (kind is int and -_HALF <= value < _HALF)
 
 
 def _image(ids: tuple[int, ...], values: Sequence[Any]) -> dict[int, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -16,10 +16,13 @@ from leasehold.sql.binding.bound_tree import (
     Bound,
     BoundQuery,
     BoundSelect,
+    BoundValues,
     Field,
     Native,
     Slot,
+    SubSource,
     TableSource,
+    Value,
     join_parts,
 )
 from leasehold.sql.binding.bound_tree import Column as ResultColumn
@@ -99,6 +102,44 @@ class BoundWrite:
         """Element ids of `columns` that a row must have a value of."""
         keys = self.descriptor.primary_key
         return tuple(c.element_id for c in self.columns if c.refuses_null or c.element_id in keys)
+
+    @cached_property
+    def plain_rows(self) -> tuple[tuple[Slot | Value, ...], ...] | None:
+        """Return, of an INSERT of parameters and constants as they are, what each of its rows has
+        for each of `given`. None where anything is computed or found."""
+        body = self.find.body
+        if (
+            self.kind != "INSERT"
+            or not isinstance(body, BoundSelect)
+            or not isinstance(body.source, SubSource)
+            or self.find != BoundQuery(self.find.columns, body)
+            or body != BoundSelect(body.outputs, body.source)
+        ):
+            return None
+        source = body.source
+        if not isinstance(source.query.body, BoundValues):
+            return None
+        if source.query != BoundQuery(source.query.columns, source.query.body):
+            return None
+        rows = []
+        for values in source.query.body.rows:
+            by_name = {f"o{n}": value for n, value in enumerate(values)}
+            row = [_plain_value(output, source.relation, by_name) for output in body.outputs]
+            plain = [value for value in row if value is not None]
+            if len(plain) < len(row):
+                return None
+            rows.append(tuple(plain))
+        return tuple(rows)
+
+
+def _plain_value(output: Bound, relation: int, by_name: Mapping[str, Bound]) -> Slot | Value | None:
+    """Return the parameter or the constant that an output is; None where it is neither."""
+    if isinstance(output, Field) and output.relation == relation:
+        value = by_name[output.name]
+        if isinstance(value, Slot | Value) and value.kind == output.kind:
+            return value
+        return None
+    return output if isinstance(output, Value) else None
 
 
 def query_of(body: BoundSelect) -> BoundQuery:
