@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from leasehold.adapters.os.compiled import version_line
+from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.cli.command import SUMMARIES, module_of
 from leasehold.cli.exit_code import ExitCode, exit_code_of
 from leasehold.cli.hints import hint_for
@@ -47,6 +48,8 @@ def parser(chosen: str) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Never raises for what the world does."""
+    if arguments is None:  # a process of its own: what it imports and reads stays to its end
+        collect_seldom()
     words = sys.argv[1:] if arguments is None else arguments
     # No option of `leasehold` itself has a value: the first word is the subcommand.
     chosen = next((word for word in words if not word.startswith("-")), "")

@@ -19,6 +19,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.log_identity import explain_stop, log_offsets
 from leasehold.adapters.kafka.reader import Record
 from leasehold.adapters.os.clock import boottime_ns, new_incarnation, now, random_bytes
+from leasehold.adapters.os.garbage import without_collecting
 from leasehold.adapters.redis.requests import read_requests
 from leasehold.lease.commands import SESSION_ID_MAX
 from leasehold.model import metrics
@@ -134,17 +135,18 @@ class KafkaNode:
             self._ended,
             self.audit,
         )
-        self.node = Node(
-            settings,
-            store,
-            MessagePackCodec(),
-            new_incarnation(),
-            session_ids(),
-            now(),
-            secret=random_bytes(SECRET_BYTES),
-            clock_ns=boottime_ns,
-            spans=spans,
-        )
+        with without_collecting():  # it reads all versions and jobs
+            self.node = Node(
+                settings,
+                store,
+                MessagePackCodec(),
+                new_incarnation(),
+                session_ids(),
+                now(),
+                secret=random_bytes(SECRET_BYTES),
+                clock_ns=boottime_ns,
+                spans=spans,
+            )
         self.spans = spans
         self._runner = NodeRunner(self.node, settings, self._topics, self._driver)
         self._intake = self._runner.intake
