@@ -39,7 +39,7 @@ _HEADS: Final = ("variable", "meaning", "default", "expected")
 def _row(each: Field[Any]) -> tuple[str, str, str, str]:
     told = each.metadata
     secret = " (secret: masked wherever settings are shown)" if told["secret"] else ""
-    default = "" if each.default in (None, MISSING, "") else code(str(each.default))
+    default = "" if each.default in (None, MISSING, "", ()) else code(str(each.default))
     return code(told["env"]), told["help"] + secret, default, _expected(told["parse"])
 
 

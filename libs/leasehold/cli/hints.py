@@ -49,15 +49,15 @@ BY_CODE: Final[Mapping[str, str]] = {
     "28P01": "is the password right? --password-file, or LEASEHOLD_SQL_PASSWORD_FILE, names it",
     "3D000": "is LEASEHOLD_DATABASE (or -d) the name of the database that this node serves?",
     "42501": "ask the owner, or a superuser, for the privilege (GRANT …)",
-    "42601": "docs/reference/ddl.md and docs/reference/sql.md have what can be said",
+    "42601": "docs/reference/ddl.md and docs/reference/sql.md have the statements that there are",
     "42703": "leasehold versions TABLE lists its columns",
     "42P01": "leasehold versions lists the tables",
     "42P07": "leasehold versions lists what is there; IF NOT EXISTS leaves it alone",
     "53300": "wait, or let more in (LEASEHOLD_SQL_CONNECTIONS_MAX)",
-    "55006": "leasehold jobs watch shows what goes on; say it again when that has ended",
+    "55006": "leasehold jobs watch shows what goes on; send it again when that has ended",
     "57014": "leasehold jobs shows whether what was begun goes on",
-    "57P03": "leasehold status shows the nodes; say it again when one is ready",
-    "72000": "say a newer moment, or let more be kept (LEASEHOLD_ROW_HISTORY_MS)",
+    "57P03": "leasehold status shows the nodes; send it again when one is ready",
+    "72000": "ask for a newer time, or let more be kept (LEASEHOLD_ROW_HISTORY_MS)",
 }
 
 

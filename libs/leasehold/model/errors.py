@@ -88,17 +88,20 @@ class LeaseholdError(Exception):
         cls.sqlstate = sqlstate or cls.sqlstate
 
 
-class ConfigurationError(LeaseholdError, sqlstate="F0000"): ...
+class ConfigurationError(LeaseholdError, sqlstate="F0000"):
+    """A setting, an argument or a file is missing, or can't be read as what it has to be."""
 
 
 class Refused(LeaseholdError):
     """A decided "no" about one request. Its code and words travel to whoever asked."""
 
 
-class MalformedRequest(Refused, sqlstate="08P01"): ...
+class MalformedRequest(Refused, sqlstate="08P01"):
+    """A change request that has not the form of one, or names what can't go together."""
 
 
-class InsufficientPrivilege(Refused, sqlstate="42501"): ...
+class InsufficientPrivilege(Refused, sqlstate="42501"):
+    """The role has not the privilege, or does not own what it wants to change."""
 
 
 class NotAuthentic(Refused, sqlstate="28000"):
@@ -114,29 +117,36 @@ class UnknownRole(Refused, sqlstate="42704"):
     """A role that does not exist."""
 
 
-class UnknownSchema(Refused, sqlstate="3F000"): ...
+class UnknownSchema(Refused, sqlstate="3F000"):
+    """A schema (namespace) that does not exist."""
 
 
-class DuplicateSchema(Refused, sqlstate="42P06"): ...
+class DuplicateSchema(Refused, sqlstate="42P06"):
+    """A schema (namespace) of that name is there already."""
 
 
-class UnknownTable(Refused, sqlstate="42P01"): ...
+class UnknownTable(Refused, sqlstate="42P01"):
+    """A table, a view or a sequence that does not exist, or not at the LSN that is read."""
 
 
-class UnknownColumn(Refused, sqlstate="42703"): ...
+class UnknownColumn(Refused, sqlstate="42703"):
+    """A column that the table or query does not have, or not in the version that is named."""
 
 
-class WrongType(Refused, sqlstate="42804"): ...
+class WrongType(Refused, sqlstate="42804"):
+    """A value or an expression of a type that does not become what is asked for."""
 
 
-class InvalidText(Refused, sqlstate="22P02"): ...
+class InvalidText(Refused, sqlstate="22P02"):
+    """Text that can't be read as a value of its type."""
 
 
 class UntranslatableCharacter(Refused, sqlstate="22P05"):
     """A character that text can't hold: U+0000."""
 
 
-class OutOfRange(Refused, sqlstate="22003"): ...
+class OutOfRange(Refused, sqlstate="22003"):
+    """A number outside of its type's range, or more of something than may be."""
 
 
 class InvalidMoment(Refused, sqlstate="22007"):
@@ -147,10 +157,12 @@ class MomentOutOfRange(Refused, sqlstate="22008"):
     """A field of a date or time, or what was computed from one, is out of its range."""
 
 
-class InvalidLogarithm(Refused, sqlstate="2201E"): ...
+class InvalidLogarithm(Refused, sqlstate="2201E"):
+    """The logarithm of zero or of a negative number."""
 
 
-class InvalidPower(Refused, sqlstate="2201F"): ...
+class InvalidPower(Refused, sqlstate="2201F"):
+    """Zero to a negative power, or a negative number to one that is not whole."""
 
 
 class InvalidEscapeSequence(Refused, sqlstate="22025"):
@@ -165,7 +177,8 @@ class NullNotAllowed(Refused, sqlstate="22004"):
     """A function met NULL where it can't be: format's %I."""
 
 
-class InvalidRegularExpression(Refused, sqlstate="2201B"): ...
+class InvalidRegularExpression(Refused, sqlstate="2201B"):
+    """A regular expression that can't be read."""
 
 
 class UnknownFunction(Refused, sqlstate="42883"):
@@ -176,13 +189,16 @@ class AmbiguousFunction(Refused, sqlstate="42725"):
     """A call that several functions or operators would serve."""
 
 
-class CannotCast(Refused, sqlstate="42846"): ...
+class CannotCast(Refused, sqlstate="42846"):
+    """The types have no cast between them."""
 
 
-class TooLong(Refused, sqlstate="22001"): ...
+class TooLong(Refused, sqlstate="22001"):
+    """A value longer than its column, or than any value may be."""
 
 
-class DivisionByZero(Refused, sqlstate="22012"): ...
+class DivisionByZero(Refused, sqlstate="22012"):
+    """Division by zero."""
 
 
 class UnknownVersion(Refused, sqlstate="22023"):
@@ -201,22 +217,30 @@ class InvalidArgument(Refused, sqlstate="22023"):
     """A value that a function, a type's modifier or a setting does not take."""
 
 
-class FeatureNotSupported(Refused, sqlstate="0A000"): ...
+class FeatureNotSupported(Refused, sqlstate="0A000"):
+    """Valid in PostgreSQL and not built here, or not yet while processes of an earlier release
+    run; the hint says what to do instead."""
 
 
-class SyntaxInvalid(Refused, sqlstate="42601"): ...
+class SyntaxInvalid(Refused, sqlstate="42601"):
+    """Text that is no statement; the position says where."""
 
 
-class NotNullViolation(Refused, sqlstate="23502"): ...
+class NotNullViolation(Refused, sqlstate="23502"):
+    """A NULL, or no value, for a column that is NOT NULL."""
 
 
-class DuplicateKey(Refused, sqlstate="23505"): ...
+class DuplicateKey(Refused, sqlstate="23505"):
+    """A key of a primary key, a UNIQUE constraint or a unique index that is there already; of a
+    schema change: rows that are there have one key."""
 
 
-class CheckViolation(Refused, sqlstate="23514"): ...
+class CheckViolation(Refused, sqlstate="23514"):
+    """A row that breaks a CHECK."""
 
 
-class ForeignKeyViolation(Refused, sqlstate="23503"): ...
+class ForeignKeyViolation(Refused, sqlstate="23503"):
+    """A row that refers to no row, or one that others refer to and that would go."""
 
 
 class InvalidForeignKey(Refused, sqlstate="42830"):
@@ -241,20 +265,24 @@ class AttemptOutOfTurn(Refused, sqlstate="LH003"):
     replayable = True
 
 
-class DuplicateObject(Refused, sqlstate="42P07"): ...
+class DuplicateObject(Refused, sqlstate="42P07"):
+    """A table, an index, a view or a sequence of that name is there already."""
 
 
-class DuplicateConstraint(DuplicateObject, sqlstate="42710"): ...
+class DuplicateConstraint(DuplicateObject, sqlstate="42710"):
+    """A constraint of that name is there already."""
 
 
 class DuplicateType(DuplicateObject, sqlstate="42710"):
     """A type, or a label of one, is there already."""
 
 
-class InvalidName(Refused, sqlstate="42602"): ...
+class InvalidName(Refused, sqlstate="42602"):
+    """A name, or a label of an enum type, that can't be one."""
 
 
-class DuplicateColumn(Refused, sqlstate="42701"): ...
+class DuplicateColumn(Refused, sqlstate="42701"):
+    """A column that is there already, or is named twice."""
 
 
 class UnknownObject(Refused, sqlstate="42704"):
@@ -290,7 +318,8 @@ class CannotChange(Refused, sqlstate="55P02"):
     """A setting that is told, not made."""
 
 
-class UnknownJob(Refused, sqlstate="42704"): ...
+class UnknownJob(Refused, sqlstate="42704"):
+    """A job that does not exist, or was forgotten a week after its end."""
 
 
 class WrongJobState(Refused, sqlstate="55000"):
@@ -333,7 +362,8 @@ class AmbiguousColumn(Refused, sqlstate="42702"):
     """The name of a column that several tables of FROM have."""
 
 
-class DuplicateAlias(Refused, sqlstate="42712"): ...
+class DuplicateAlias(Refused, sqlstate="42712"):
+    """Two tables of FROM, or two queries of WITH, have one name."""
 
 
 class GroupingError(Refused, sqlstate="42803"):
@@ -353,7 +383,8 @@ class InvalidColumnReference(Refused, sqlstate="42P10"):
     """ORDER BY, GROUP BY or DISTINCT ON names what isn't in the result."""
 
 
-class InvalidRecursion(Refused, sqlstate="42P19"): ...
+class InvalidRecursion(Refused, sqlstate="42P19"):
+    """A recursive query that has not the form of one."""
 
 
 class TooManyRows(Refused, sqlstate="21000"):
@@ -421,10 +452,14 @@ class NotificationsLost(Refused, sqlstate="57P01"):
     """A session has listened, and taken so little that its node had no room: it has to end."""
 
 
-class DeadlockFound(Refused, sqlstate="40P01"): ...
+class DeadlockFound(Refused, sqlstate="40P01"):
+    """Sessions wait for each other's advisory locks, and this one's wait has closed the
+    circle."""
 
 
-class LockNotAvailable(Refused, sqlstate="55P03"): ...
+class LockNotAvailable(Refused, sqlstate="55P03"):
+    """An advisory lock was not free within `lock_timeout`, or a row that NOWAIT asks for is
+    claimed by another session."""
 
 
 class StaleVersion(Refused, sqlstate="40001"):
@@ -441,7 +476,8 @@ class SnapshotTooOld(Refused, sqlstate="72000"):
     """A time before the history that is still kept."""
 
 
-class DuplicateRole(Refused, sqlstate="42710"): ...
+class DuplicateRole(Refused, sqlstate="42710"):
+    """A role of that name is there already."""
 
 
 class ReservedName(Refused, sqlstate="42939"):
@@ -456,33 +492,46 @@ class DifferentOwners(Refused, sqlstate="55000"):
     """A sequence that would go with a table of another role."""
 
 
-class NotCoherent(LeaseholdError, sqlstate="57P03"): ...
+class NotCoherent(LeaseholdError, sqlstate="57P03"):
+    """The node holds no coherency lease at the moment, so what it has may be outdated, or it
+    has not yet the LSN that is asked for."""
 
 
-class NoMaster(LeaseholdError, sqlstate="57P03"): ...
+class NoMaster(LeaseholdError, sqlstate="57P03"):
+    """Nobody is master, or whoever is does not answer in time."""
 
 
 class OutcomeUnknown(LeaseholdError, sqlstate="08007"):
+    """The request was sent, and no answer has come in time."""
+
     definite = False
 
 
 class LedgerUnavailable(LeaseholdError, sqlstate="58030"):
+    """Redis does not answer, or has not given the ledger's answer in time; schema changes and
+    advisory locks wait for it."""
+
     definite = False
 
 
 class BusUnavailable(LeaseholdError, sqlstate="58030"):
+    """Kafka does not answer."""
+
     definite = False
 
 
 class SparkUnavailable(LeaseholdError, sqlstate="58030"):
-    """A run is tried again; a driver ends, and goes on from its checkpoints when it is started."""
+    """Spark's master, or the file system of its folder, is away: a run is tried again; a driver
+    ends, and goes on from its checkpoints when it is started."""
 
 
-class NodeUnreachable(LeaseholdError, sqlstate="08001"): ...
+class NodeUnreachable(LeaseholdError, sqlstate="08001"):
+    """Nobody answers at the address of a node's SQL port, or not as a node does."""
 
 
 class SnapshotUnavailable(LeaseholdError, sqlstate="58030"):
-    """The store the copy was meant for is untouched; asking again, or another node, is safe."""
+    """The copy of a store that a node would begin from can't be had whole. The store it was
+    meant for is untouched; asking again, or another node, is safe."""
 
 
 class RegistryUnavailable(LeaseholdError, sqlstate="58030"):
@@ -498,7 +547,9 @@ class BackupDamaged(LeaseholdError, sqlstate="XX001"):
     """A backup that is not what was written, or of which something is missing."""
 
 
-class LogStopped(LeaseholdError, sqlstate="XX001"): ...
+class LogStopped(LeaseholdError, sqlstate="XX001"):
+    """The log contradicts what this process has read of it, or has what it can't read: it
+    stops, rather than go on with another past (L1, L2)."""
 
 
 class AuditUnavailable(LeaseholdError, sqlstate="58030"):
@@ -506,10 +557,12 @@ class AuditUnavailable(LeaseholdError, sqlstate="58030"):
 
 
 class StoreUnwritable(LeaseholdError, sqlstate="58030"):
-    """What was applied is kept; a node that is started again goes on from there."""
+    """The disk of a store is full, or refuses to write. What was applied is kept; a node that
+    is started again goes on from there."""
 
 
-class StoreCorrupted(LeaseholdError, sqlstate="XX001"): ...
+class StoreCorrupted(LeaseholdError, sqlstate="XX001"):
+    """A store contradicts the log or itself."""
 
 
 def refused(code: str, message: str, detail: Mapping[str, object]) -> Refused:

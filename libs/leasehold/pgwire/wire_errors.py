@@ -24,6 +24,8 @@ from leasehold.model.errors import FeatureNotSupported, Refused
 
 
 class ProtocolViolation(Refused):
+    """A message that the protocol does not allow, or not there."""
+
     sqlstate = "08P01"
 
 
@@ -35,6 +37,8 @@ class CachedResultChanged(FeatureNotSupported):
 
 
 class InvalidBinary(Refused):
+    """A parameter in binary form that is no value of its type."""
+
     sqlstate = "22P03"
 
 
@@ -45,10 +49,14 @@ class InvalidBytes(Refused):
 
 
 class InvalidCopyText(Refused):
+    """Rows for COPY that are not in its format."""
+
     sqlstate = "22P04"
 
 
 class InFailedTransaction(Refused):
+    """A statement of the block has failed before: ROLLBACK, or ROLLBACK TO a savepoint."""
+
     sqlstate = "25P02"
 
     def __init__(self) -> None:
@@ -58,34 +66,51 @@ class InFailedTransaction(Refused):
 
 
 class UnknownPreparedStatement(Refused):
+    """A prepared statement that the connection does not have."""
+
     sqlstate = "26000"
 
 
 class DuplicatePreparedStatement(Refused):
+    """A prepared statement of that name is there already."""
+
     sqlstate = "42P05"
 
 
 class UnknownPortal(Refused):
+    """A cursor or portal that does not exist, or ended with its transaction."""
+
     sqlstate = "34000"
 
 
 class DuplicatePortal(Refused):
+    """A cursor or portal of that name is open already."""
+
     sqlstate = "42P03"
 
 
 class PortalUsedUp(Refused):
+    """A portal was run to its end, or is not the one that FETCH has begun."""
+
     sqlstate = "55000"
 
 
 class NameTooLong(Refused):
+    """A name of more bytes than one may have."""
+
     sqlstate = "42622"
 
 
 class LimitExceeded(Refused):
+    """The connection holds as many prepared statements, portals or bytes of them as it may."""
+
     sqlstate = "53400"
 
 
 class TooManyConnections(Refused):
+    """The listener has as many connections as it takes (LEASEHOLD_SQL_CONNECTIONS_MAX), or the
+    role (CONNECTION LIMIT)."""
+
     sqlstate = "53300"
 
 
@@ -96,32 +121,48 @@ class DiskFull(Refused):
 
 
 class Canceled(Refused):
+    """Somebody has asked for the statement's end, or nobody waits for it any more."""
+
     sqlstate = "57014"
 
 
 class AdminShutdown(Refused):
+    """The node stops, or somebody has ended the session."""
+
     sqlstate = "57P01"
 
 
 class IdleTooLong(Refused):
+    """The session did nothing for `idle_session_timeout`."""
+
     sqlstate = "57P05"
 
 
 class IdleInTransactionTooLong(Refused):
+    """The session did nothing in a block for `idle_in_transaction_session_timeout`."""
+
     sqlstate = "25P03"
 
 
 class UnknownDatabase(Refused):
+    """The node serves another database."""
+
     sqlstate = "3D000"
 
 
 class WrongPassword(Refused):
+    """The password, or the proof of it, is wrong, or there is no such user."""
+
     sqlstate = "28P01"
 
 
 class AuthenticationRefused(Refused):
+    """The user may not log in, or not from there, or has to wait after failed log-ins."""
+
     sqlstate = "28000"
 
 
 class UnknownParameter(Refused):
+    """A statement that takes no parameters was given one."""
+
     sqlstate = "42P02"

@@ -31,10 +31,14 @@ class TransactionActive(Refused):
 
 
 class ReadOnlyTransaction(Refused):
+    """A statement that writes in a transaction that is read-only."""
+
     sqlstate = "25006"
 
 
 class UnknownSavepoint(Refused):
+    """A savepoint that does not exist."""
+
     sqlstate = "3B001"
 
 

@@ -60,7 +60,7 @@ def test_lines_for_redis_hold_digests_and_no_password(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "name who is which kind"),
+        ([], "say which of them is which kind"),
         (["--master", "m"], "can't be a principal"),
         (["--file", "FILE"], "there is no kind 'king'"),
         (["--master", "User:node", "--redis-lines"], "--redis-passwords"),

@@ -11,6 +11,7 @@ from infra.reference import settings
 
 ROOT = Path(__file__).parents[3]
 SOURCES = ("libs", "services", "spark_streaming", "infra")
+ERRORS_LEAST = 100
 VARIABLE = re.compile(r"\bLEASEHOLD_[A-Z][A-Z_]*[A-Z]\b")
 
 
@@ -37,3 +38,12 @@ def test_every_variable_that_the_sources_name_is_told() -> None:
     given = named - told - parts
     assert not {name for name in given if name.removesuffix("_FILE") not in told}
     assert settings.names() <= told
+
+
+def test_every_error_says_when_it_comes() -> None:
+    """A name alone does not tell a person who meets the code for the first time."""
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text("utf-8")
+    table = page.partition("<!-- generated: errors -->")[2].partition("<!-- end -->")[0]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > ERRORS_LEAST
+    assert [(row[0], row[2]) for row in rows if not row[3].strip()] == []

@@ -42,17 +42,17 @@ COMMANDS: Final[Mapping[str, tuple[str, Mapping[str, int]]]] = {
     "dismiss": ("dismiss", {}),
 }
 BACK: Final = "back|cancelled"
-PAST: Final = r"is past its point of no return; it goes on$"
+PAST: Final = r"is past its point of no return: it goes on, and another"
 TOO_LATE: Final = r"is past its point of no return; it can't be postponed$"
 NOT_FAILED: Final = r"is [a-z ]+; only a failed job can be dismissed$"
 NOT_PAUSED: Final = r"is running; only a paused job can be resumed$"
-POSTPONED: Final = r"is postponed, not paused: to let it go on, complete it$"
-TWICE: Final = r"is paused already$"
+POSTPONED: Final = r"is postponed, not paused: `leasehold jobs complete 1` lets it go on$"
+TWICE: Final = r"is paused already: `leasehold jobs resume 1` lets it go on$"
 UNKNOWN: Final = r"^job 1 does not exist$"
 
 
 def ended(how: str) -> tuple[str, ...]:
-    return (*[rf"^job 1 has ended: {how}$"] * 6, NOT_FAILED)
+    return (*[rf"^job 1 has ended: {how}; nothing of it is left to [a-z]+$"] * 6, NOT_FAILED)
 
 
 # Of each kind of place: what pause, resume, cancel, postpone, complete, a rate and dismiss come to.

@@ -42,7 +42,8 @@ class SourceFailure(LeaseholdError, sqlstate="58030"):
         self.code = code
 
 
-class SourceUnreachable(SourceFailure, sqlstate="08001"): ...
+class SourceUnreachable(SourceFailure, sqlstate="08001"):
+    """The source of an import does not answer."""
 
 
 def check_address(address: str) -> None:

@@ -76,7 +76,10 @@ def key_number(connection: SqlConnection, role: str) -> str:
     config = known[role] or ""
     _, found, number = config.strip("{}").partition(f"{KEY_SETTING}=")
     if not found:
-        raise NodeUnreachable("the node is of an earlier release: it knows no keys of roles")
+        raise NodeUnreachable(
+            "the node is of an earlier release, which knows no keys of roles: upgrade it first,"
+            " or ask another node"
+        )
     return number
 
 

@@ -133,7 +133,10 @@ def read_principals(args: argparse.Namespace) -> Mapping[str, Sequence[str]]:
             )
         found.setdefault(principal, []).append(kind)
     if not found:
-        raise ConfigurationError("name who is which kind of process, as --master User:m")
+        raise ConfigurationError(
+            "no principal is named: say which of them is which kind of process, such as"
+            " --master User:m"
+        )
     return found
 
 

@@ -70,7 +70,11 @@ def _read_hint(source: Source, begin: int, words: str, places: Sequence[Place]) 
     before = [place for place in places if line <= place.begin < begin]
     behind = [place for place in places if place.begin > begin]
     if not before and not behind:
-        raise SyntaxInvalid("this hint stands behind all that it could be of", position=position)
+        raise SyntaxInvalid(
+            "this hint stands behind everything that it could belong to: write it on the line"
+            " of its table, column or sequence, or on one before that",
+            position=position,
+        )
     place = before[-1] if before else behind[0]
     if place.kind == "view":
         raise SyntaxInvalid(

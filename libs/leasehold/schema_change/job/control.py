@@ -56,7 +56,11 @@ def control(catalog: Catalog, asked: JobControl, now_us: int) -> Job:
     if asked.action == "dismiss":
         return _dismiss(job)
     if job.status.ended:
-        raise WrongJobState(f"job {job.job_id} has ended: {job.status.value}", job=job.job_id)
+        raise WrongJobState(
+            f"job {job.job_id} has ended: {job.status.value}; nothing of it is left to"
+            f" {asked.action}",
+            job=job.job_id,
+        )
     match asked.action:
         case "pause":
             return _pause(job)
@@ -79,7 +83,11 @@ def _unknown(job: int) -> UnknownJob:
 
 def _pause(job: Job) -> Job:
     if job.status is Status.PAUSED:
-        raise WrongJobState(f"job {job.job_id} is paused already", job=job.job_id)
+        raise WrongJobState(
+            f"job {job.job_id} is paused already: `leasehold jobs resume {job.job_id}` lets it"
+            " go on",
+            job=job.job_id,
+        )
     if job.status is not Status.RUNNING:
         raise WrongJobState(
             f"job {job.job_id} is {job.status.value}; only a running job can be paused",
@@ -91,7 +99,8 @@ def _pause(job: Job) -> Job:
 def _resume(job: Job) -> Job:
     if job.postponed:
         raise WrongJobState(
-            f"job {job.job_id} is postponed, not paused: to let it go on, complete it",
+            f"job {job.job_id} is postponed, not paused: `leasehold jobs complete {job.job_id}`"
+            " lets it go on",
             job=job.job_id,
         )
     if job.status is not Status.PAUSED:
@@ -107,7 +116,8 @@ def _cancel(job: Job, now_us: int) -> Job:
         raise WrongJobState(f"job {job.job_id} is rolling back already", job=job.job_id)
     if not can_turn_back(job):
         raise WrongJobState(
-            f"job {job.job_id} ({job.subject}) is past its point of no return; it goes on",
+            f"job {job.job_id} ({job.subject}) is past its point of no return: it goes on, and"
+            " another schema change can undo it when it has ended",
             job=job.job_id,
         )
     return turn_back(job, now_us)

@@ -200,7 +200,9 @@ def plan_alter_table(
         free_table(catalog, sequence)
         if sequence.table_id in made.needs:  # by a default that the same statement gives
             raise UnknownTable(
-                f"sequence {sequence.name!r} goes with a column by the same statement",
+                f"sequence {sequence.name!r} goes with a column that the same statement drops,"
+                " and a default of it draws from there: drop the column by a statement of its"
+                " own, or draw from another sequence",
                 table=sequence.name,
             )
     steps = max((len(path.after_commit) for path in made.paths), default=0)

@@ -178,12 +178,15 @@ def drop_column(draft: TableDraft, action: DropColumn) -> None:
     column = draft.column(action.name, action.position)
     if column.element_id in draft.table.primary_key:
         raise InvalidDefinition(
-            f"column {column.name!r} belongs to the primary key and can't be dropped",
+            f"column {column.name!r} belongs to the primary key and can't be dropped: change the"
+            " key first (DROP CONSTRAINT …, ADD PRIMARY KEY (…))",
             column=column.name,
             position=action.position,
         )
     if draft.table.element(column.element_id) is None:
-        raise InvalidDefinition(f"column {column.name!r} is added by the same statement")
+        raise InvalidDefinition(
+            f"column {column.name!r} is added by the same statement: leave both out"
+        )
     made = draft.describe_made_over(column)
     if made:
         raise DependentObjects(
@@ -396,7 +399,8 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
         return
     if old.element_id in draft.widened:
         raise FeatureNotSupported(
-            f"the type of column {old.name!r} is changed twice by the same statement",
+            f"the type of column {old.name!r} is changed twice by the same statement: say the"
+            " last one alone",
             column=old.name,
             position=action.position,
         )
@@ -521,7 +525,8 @@ def drop_not_null(draft: TableDraft, action: DropNotNull) -> None:
     column = draft.column(action.column, action.position)
     if column.element_id in draft.table.primary_key:
         raise InvalidDefinition(
-            f"column {column.name!r} belongs to the primary key, which is NOT NULL",
+            f"column {column.name!r} belongs to the primary key, which is NOT NULL: change the"
+            " key first (DROP CONSTRAINT …, ADD PRIMARY KEY (…))",
             column=column.name,
             position=action.position,
         )

@@ -36,7 +36,8 @@ def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePl
     taken = relation_names(catalog)
     if name in taken:
         raise DuplicateObject(
-            f"{name!r} is the name of an index, or of something that is being made or dropped",
+            f"{name!r} is the name of an index, or of something that is being made or dropped:"
+            " take another name, or wait until that job has ended",
             table=name,
         )
     columns: list[Column] = []
@@ -45,7 +46,7 @@ def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePl
     for element_id, definition in enumerate(statement.columns, start=1):
         if definition.name in ids:
             raise DuplicateColumn(
-                f"column {definition.name!r} is there twice",
+                f"column {definition.name!r} of table {name!r} is there twice",
                 table=name,
                 column=definition.name,
                 position=definition.position,

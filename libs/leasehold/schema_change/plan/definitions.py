@@ -119,7 +119,11 @@ def refuse_unordered(kind: Type, words: str, **detail: object) -> None:
     """Raises FeatureNotSupported for a type whose values can't be in an index."""
     declared = ENUM if kind.name == ENUM.name else BY_NAME.get(kind.name)
     if declared is None or not declared.operators:
-        raise FeatureNotSupported(f"{words} is {kind}, which can't be indexed yet", **detail)
+        raise FeatureNotSupported(
+            f"{words} is {kind}, which can't be indexed; an expression over it can be, if it has"
+            " another type",
+            **detail,
+        )
 
 
 def define_index(statement: CreateIndex, table: Descriptor, name: str) -> Index:

@@ -122,7 +122,9 @@ def _create(change: CreateEnum, catalog: Catalog, actor: int) -> Access:
 
 def _check_name(name: str, catalog: Catalog) -> None:
     if is_built_in(name):
-        raise FeatureNotSupported(f"a type under the name of a built-in one, {name!r:.80}")
+        raise FeatureNotSupported(
+            f"type {name!r:.80} can't be made: a built-in type has that name; take another one"
+        )
     if name in catalog.access.enums_by_name:
         raise DuplicateType(f'type "{name}" already exists')
     if name in relation_names(catalog):

@@ -56,7 +56,8 @@ def resolve_referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Re
         columns = parent.key_columns
     if len(columns) != len(definition.columns):
         raise InvalidForeignKey(
-            f"a foreign key of {len(definition.columns)} columns can't refer to {len(columns)}",
+            f"a foreign key of {len(definition.columns)} columns can't refer to {len(columns)}"
+            f" of table {parent.name!r}: name as many on both sides",
             position=definition.position,
         )
     index_id = find_index(parent, columns, unique=True)
@@ -64,7 +65,8 @@ def resolve_referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Re
         return Referred(parent, columns, index_id)
     names = ", ".join(column.name for column in columns)
     raise InvalidForeignKey(
-        f"({names}) of table {parent.name!r} is neither its primary key nor UNIQUE in this order",
+        f"({names}) of table {parent.name!r} is neither its primary key nor UNIQUE in this"
+        f" order: ADD UNIQUE ({names}) to that table first",
         table=parent.name,
         position=definition.position,
     )
@@ -97,7 +99,8 @@ def check_types(columns: tuple[Column, ...], to: Referred, position: int) -> Non
         if _class_of(own) != _class_of(other):
             raise WrongType(
                 f"column {own.name!r} is {own.type}, column {other.name!r} of table"
-                f" {to.parent.name!r} is {other.type}: a foreign key compares like with like",
+                f" {to.parent.name!r} is {other.type}: a foreign key needs types of one kind on"
+                " both sides; change one of them first",
                 column=own.name,
                 position=position,
             )

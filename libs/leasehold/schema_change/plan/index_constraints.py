@@ -29,7 +29,8 @@ def add_unique_by_index(draft: TableDraft, action: AddUniqueByIndex) -> None:
     index = find_fitting(draft.table, action.index, action.position, draft.taken)
     if index.element_id in draft.dropped:
         raise UnknownObject(
-            f"index {index.name!r} is dropped by the same statement", position=action.position
+            f"index {index.name!r} is dropped by the same statement: leave one of both out",
+            position=action.position,
         )
     name = action.name or index.name
     if name != index.name:

@@ -68,7 +68,8 @@ def _move(draft: TableDraft, columns: Iterable[Column], target: int) -> None:
     for column in columns:
         if column.element_id in draft.moved:
             raise FeatureNotSupported(
-                f"column {column.name!r} moves between locks twice in one statement",
+                f"column {column.name!r} moves between locks twice in one statement: send two"
+                " statements",
                 column=column.name,
             )
         draft.moved.add(column.element_id)

@@ -110,7 +110,10 @@ def _check_name(name: str, catalog: Catalog) -> None:
             detail='The prefix "pg_" is reserved for system schemas.',
         )
     if SEPARATOR in name or len(name.encode()) > NAME_BYTES_MAX:
-        raise FeatureNotSupported(f"a schema whose name has a dot in it, {name!r:.80}")
+        raise FeatureNotSupported(
+            f"schema {name!r:.80} can't be made: the name of a schema has no dot, and at most"
+            f" {NAME_BYTES_MAX} bytes"
+        )
     renaming = next((job for job in running_jobs(catalog) if name in job.renames[1:]), None)
     if renaming is not None:
         raise TableBusy(f"job {renaming.job_id} gives schema {name!r} its name: wait for it to end")
@@ -277,5 +280,6 @@ def _check_renamed(name: str, to: str, catalog: Catalog) -> None:
 def _check_in_public(name: str, catalog: Catalog) -> None:
     if _lies_elsewhere(name, catalog):
         raise FeatureNotSupported(
-            f"a name in schema public that is like one of another schema, {name!r:.80}"
+            f"{name!r:.80} can't be a name in schema public: something in the schema before its"
+            " dot would be called the same; take a name without that beginning"
         )

@@ -117,7 +117,11 @@ def _bind(change: CreateView, catalog: Catalog) -> View:
     """Return the view without its id. Places in errors count in its query."""
     statement, numbered = read_statement(change.text)
     if not isinstance(statement, tree.Query):
-        raise FeatureNotSupported("a view of anything but a query is not supported", position=1)
+        raise FeatureNotSupported(
+            "a view of anything but a query is not supported: its text is SELECT, VALUES,"
+            " TABLE, or WITH before one of these",
+            position=1,
+        )
     if statement.visits is not None:
         raise FeatureNotSupported(
             "a view that locks or verifies what it reads is not supported: say so in the query that"
@@ -129,7 +133,11 @@ def _bind(change: CreateView, catalog: Catalog) -> View:
     binder = Binder(catalog.resolve, {}, UTC, catalog.access.find_named)
     query = binder.bind_query(statement, None)
     if binder.claims:
-        raise FeatureNotSupported("a view that claims what it reads is not supported", position=1)
+        raise FeatureNotSupported(
+            "a view that claims what it reads is not supported: say SKIP LOCKED or NOWAIT in"
+            " the query that names it",
+            position=1,
+        )
     columns = tuple(
         Column(number, name, column.kind)  # it may be NULL, whatever its query says
         for number, (name, column) in enumerate(

@@ -219,7 +219,9 @@ class Sets:
             )
         if len(self._arrays) == SIDE_BY_SIDE_MAX:
             raise FeatureNotSupported(
-                f"more than {SIDE_BY_SIDE_MAX} functions that give rows", position=node.at
+                f"more than {SIDE_BY_SIDE_MAX} functions that give rows in one SELECT are not"
+                " supported: put some of them into a query in FROM",
+                position=node.at,
             )
         if not self._arrays:
             self._relation = expressions.queries.new_relation()

@@ -87,7 +87,11 @@ class Sources:
         """Return the bound source and the names that it brings. `before` are the names that LATERAL
         may see."""
         if self._binder.relations > RELATIONS_MAX * 4:
-            raise FeatureNotSupported("too many tables in one statement", position=source.at)
+            raise FeatureNotSupported(
+                "too many tables in one statement: compute a part of it in a statement before,"
+                " into a temporary table",
+                position=source.at,
+            )
         match source:
             case tree.TableName():
                 return self._table(source, scope)
@@ -357,7 +361,9 @@ class Sources:
         ]
         if len(arrays) > query_array.SIDE_BY_SIDE_MAX:
             raise FeatureNotSupported(
-                f"more than {query_array.SIDE_BY_SIDE_MAX} arrays side by side", position=call.at
+                f"more than {query_array.SIDE_BY_SIDE_MAX} arrays side by side are not"
+                " supported: take them apart in several queries in FROM",
+                position=call.at,
             )
         return ElementsSource(relation, tuple(arrays)), columns
 

@@ -427,7 +427,8 @@ def without_table(text: str, table: str) -> str:
         qualifier = mention.column.parts[0]
         if qualifier != table:
             raise UnknownTable(
-                f"table {qualifier!r:.80} is not the one that is meant here",
+                f"an expression of table {table!r:.80} can't name table {qualifier!r:.80}: it is"
+                " over columns of its own row alone",
                 position=mention.column.at,
             )
         edits.append((mention.table.begin, mention.name.begin, ""))

@@ -235,7 +235,10 @@ class Emitter:
         if body.group:
             text += f" GROUP BY {', '.join(self.expression(as_key(g)) for g in body.group)}"
         elif body.aggregated and not _aggregates(body):
-            raise FeatureNotSupported("HAVING without GROUP BY and without an aggregate")
+            raise FeatureNotSupported(
+                "HAVING without GROUP BY and without an aggregate is not supported: write the"
+                " condition into a query around this one"
+            )
         if body.having is not None:
             text += f" HAVING {self.expression(body.having)}"
         shown = ", ".join(f"{output} AS o{n}" for n, output in enumerate(outputs)) or "1 AS o0"

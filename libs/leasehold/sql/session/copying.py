@@ -117,7 +117,11 @@ def _option(reading: Reading, name: str, body: Body, options: dict[str, Any], *,
             options[name] = _forced(reading, name, body)
         case "encoding":
             if _constant(name, body, at).upper().replace("-", "") not in _UTF8:
-                raise FeatureNotSupported("COPY in another encoding than UTF8", position=at)
+                raise FeatureNotSupported(
+                    "COPY in another encoding than UTF8 is not supported: convert the file"
+                    " first, as iconv does",
+                    position=at,
+                )
         case _:
             raise FeatureNotSupported(f"COPY option {name!r:.40} is not supported", position=at)
 

@@ -126,7 +126,8 @@ def refuse_copies(said: Kinds, source: Source) -> None:
                 copied += columns * _length(kinds, index + 2)
                 if copied > COPIES_MAX:
                     raise TooComplex(
-                        "SET (…) = of too many columns and values",
+                        "SET (…) = (…) has too many columns and values: assign the columns one"
+                        " by one",
                         position=source.position(said.begins[begin]),
                     )
 

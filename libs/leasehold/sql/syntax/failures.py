@@ -29,6 +29,8 @@ class InvalidEscapedBytes(Refused):
 
 
 class UnsafeEscape(Refused):
+    """An escape in a text that is not safe with the session's settings."""
+
     sqlstate = "22P06"
 
 

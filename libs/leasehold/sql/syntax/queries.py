@@ -338,7 +338,11 @@ class Queries:
         called, *columns = items_of(body["functions"][0])
         call = self.expressions.expression(called)
         if not isinstance(call, tree.Call):
-            raise FeatureNotSupported("in FROM this is not supported", position=call.at)
+            raise FeatureNotSupported(
+                "only a call of a function can stand here in FROM: write this one among the"
+                " columns of a SELECT",
+                position=call.at,
+            )
         if any(columns):
             refuse("a list of column definitions", call.at)
         alias, names = self._alias(body)

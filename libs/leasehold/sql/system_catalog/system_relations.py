@@ -192,7 +192,8 @@ class System:
     def _told_by(self) -> NodeSide:
         if self._node is None:
             raise FeatureNotSupported(
-                "what a node tells of itself is for SQL sessions: leasehold.connect(), or its port"
+                "relations and functions of the schema leasehold can't be used here: ask them"
+                " in a SQL session (leasehold.connect(), or a node's port for SQL)"
             )
         return self._node
 

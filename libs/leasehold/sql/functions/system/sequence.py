@@ -60,7 +60,10 @@ def _sequence(context: CommitContext, oid: int, privileges: Privilege) -> Descri
 def _sequence_values(context: CommitContext) -> SequenceValues:
     found: SequenceValues | None = sequence_values_of(context)
     if found is None:
-        raise FeatureNotSupported("numbers of sequences are for statements that may write")
+        raise FeatureNotSupported(
+            "a sequence can't be asked here: nextval and its like stand in statements of a"
+            " transaction that may write"
+        )
     return found
 
 

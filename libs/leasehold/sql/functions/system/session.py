@@ -117,7 +117,10 @@ def system_of(context: CommitContext) -> System:
     """Raises FeatureNotSupported where an expression is computed without a database around it."""
     found: System | None = getattr(context, "system", None)
     if found is None:
-        raise FeatureNotSupported("system relations and what tells of them are for queries alone")
+        raise FeatureNotSupported(
+            "functions that tell of the system catalog can't be used here: they stand in"
+            " queries alone"
+        )
     return found
 
 

@@ -156,7 +156,10 @@ def _split(name: str) -> Callable[..., str]:
 def _count(text: str, pattern: str, start: int = 1, flags: str = "") -> int:
     _count_from("regexp_count", start)
     if start > 1:
-        raise FeatureNotSupported("regexp_count from a place behind the first is not supported")
+        raise FeatureNotSupported(
+            "regexp_count from a place behind the first is not supported: cut the text before"
+            " (substr)"
+        )
     compiled = regular(pattern, _flags("regexp_count", flags))
     return sum(1 for _ in compiled.matches(text, parts=False))
 
@@ -166,7 +169,10 @@ def _substr(
 ) -> str | None:
     _count_from("regexp_substr", start, number - 1 if number < 1 else number)
     if start > 1:
-        raise FeatureNotSupported("regexp_substr from a place behind the first is not supported")
+        raise FeatureNotSupported(
+            "regexp_substr from a place behind the first is not supported: cut the text before"
+            " (substr)"
+        )
     compiled = regular(pattern, _flags("regexp_substr", flags))
     found = next(islice(compiled.matches(text, parts=False), number - 1, None), None)
     return None if found is None else text[found.start : found.end]

@@ -163,7 +163,9 @@ def _split_part(text: str, by: str, number: int) -> str:
 
 
 def _by_pattern(*_values: str) -> str:
-    raise FeatureNotSupported("substring by a regular expression is not supported")
+    raise FeatureNotSupported(
+        "substring by a regular expression is not supported: regexp_substr is"
+    )
 
 
 def _chr(code: int) -> str:
