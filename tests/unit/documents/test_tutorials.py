@@ -16,8 +16,8 @@ from tests.support.documents.document_run import ROOT, run_document
 from tests.support.postgres.dev_server import dev_server
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-HOW_TO = ROOT / "docs" / "how-to" / "declare-a-schema.md"
-IN_PROCESS = [HOW_TO, *[path for path in TUTORIALS if not needs_cluster(path)]]
+HOW_TO = [ROOT / "docs" / "how-to" / f"{name}.md" for name in ("connect", "declare-a-schema")]
+IN_PROCESS = [*HOW_TO, *[path for path in TUTORIALS if not needs_cluster(path)]]
 
 
 @pytest.mark.parametrize("document", IN_PROCESS, ids=lambda path: path.stem)
@@ -34,7 +34,7 @@ def test_a_tutorial_shows_what_happens(document: Path, tmp_path: Path) -> None:
 
 def test_no_block_is_left_out_without_a_reason() -> None:
     """A mark that is misspelt would be a comment, and its block would be run or not by chance."""
-    for document in [ROOT / "README.md", HOW_TO, *TUTORIALS]:
+    for document in [ROOT / "README.md", *HOW_TO, *TUTORIALS]:
         text = document.read_text("utf-8")
         marks = sum(1 for block in blocks(document) if block.mark)
         assert marks == text.count("<!-- not run:") + text.count("<!-- file:"), document.name
