@@ -235,6 +235,16 @@ def is_equal(kind: Type, one: Any, other: Any) -> bool:
     return key is not None and bool(key(one) == key(other))
 
 
+def null_in_entries(kind: Type | None) -> str | bytes:
+    """Return what stands for NULL in entries of an index over such values, None: over what is gone.
+
+    An empty blob, which SQLite orders behind numbers and texts, as PostgreSQL does NULL. Values of
+    bytea are blobs, and may be empty: there it is an empty text, which is none of them and is
+    ordered before all.
+    """
+    return "" if kind is not None and kind.name == "bytea" else b""
+
+
 def order_key_of(kind: Type) -> Callable[[Any], Any] | None:
     """Return the function that makes what Python compares in the place of values (not NULL), None
     where these are compared themselves."""

@@ -102,6 +102,26 @@ STORIES: Final = {
         select id from message where name like 'a%'
         select id from message order by name nulls first, id
     """,
+    "bytea that is empty beside NULLs": """
+        create table cell (id int primary key, raw bytea)
+        insert into cell values (1, '\\x'), (2, null), (3, '\\x00'), (4, '\\xff'), (5, null)
+        create unique index on cell (raw)
+        select id from cell where raw > '\\x' order by id
+        select id from cell where raw >= '\\x' order by id
+        select id from cell where raw < '\\xff' order by id
+        select raw from cell where raw <= '\\xff' order by raw
+        select id from cell where raw = '\\x'
+        select id from cell where raw is null order by id
+        select id from cell order by raw, id
+        select id, raw from cell order by raw limit 3
+        select raw from cell order by raw desc limit 3
+        insert into cell values (6, null)
+        insert into cell values (7, '\\x')
+        delete from cell where id = 1
+        insert into cell values (8, '\\x')
+        insert into cell values (9, '\\x') on conflict (raw) do update set id = 10 returning id
+        create unique index on cell (raw) nulls not distinct
+    """,
     "bytea in keys, indexes and foreign keys": f"""
         create table shard (id int, space bytea, name text, digest bytea, primary key (id, space))
         insert into shard values (1, '\\x01', 'a', '\\xff00'), (1, '\\x', 'b', '\\xff'),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import apsw
 
 from leasehold.adapters.sqlite.layout import column_name
-from leasehold.adapters.sqlite.plan import EntriesPlan, ReadPlan, entry_key
+from leasehold.adapters.sqlite.plan import EntriesPlan, ReadPlan
 from leasehold.adapters.sqlite.row_history import last_write, lsn_at, table_kept_from
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import TEMPORARY_FROM, Descriptor
@@ -178,7 +178,7 @@ class SqlitePast(Closing):
             f" UNION ALL SELECT * FROM ({then}) AS x WHERE 1{where}"
             f" ORDER BY {order} LIMIT ?"
         )
-        bounds = entry_key(values)
+        bounds = entries.key(values)
         bindings = (self.lsn, *bounds, self._later, self.lsn, *bounds, rows_max)
         return self._snapshot.rows(plan, text, bindings)
 

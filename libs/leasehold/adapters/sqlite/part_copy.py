@@ -30,6 +30,7 @@ from leasehold.catalog.part import HeldTable, Part, PartWish, RowsWanted
 from leasehold.catalog.part_choice import choose_part
 from leasehold.catalog.states import State
 from leasehold.model.errors import ConfigurationError
+from leasehold.sql.planning.key_text import null_text
 from leasehold.sql.planning.part_condition import read_condition
 
 CACHE_MB: Final = 16
@@ -146,14 +147,15 @@ def _columns_of(copy: apsw.Connection, name: str, held: HeldTable, catalog: Read
         return ", ".join("NULL" if column in lacking else column for column in columns)
     index_id = int(name.rpartition("_")[2])
     versions = reversed(catalog.versions[held.table_id])
-    found = (i for version in versions for i in version.indexes if i.element_id == index_id)
-    index = next(found, None)
-    if index is None:
+    found = ((v, i) for v in versions for i in v.indexes if i.element_id == index_id)
+    version, index = next(found, (None, None))
+    if version is None or index is None:
         return ", ".join(columns)
     shown = list(columns)
     for place, element in enumerate(index.columns):
         if element not in held.elements and f"k{place}" in columns:
-            shown[columns.index(f"k{place}")] = "x''"
+            column = version.by_id.get(element)
+            shown[columns.index(f"k{place}")] = null_text(getattr(column, "type", None))
     for place, element in enumerate(index.included):
         if element not in held.elements and f"i{place}" in columns:
             shown[columns.index(f"i{place}")] = "NULL"

@@ -21,22 +21,30 @@ from leasehold.adapters.sqlite.layout import (
     table_name,
 )
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Index
+from leasehold.catalog.elements import EXPRESSION, Index
 from leasehold.catalog.states import DELETED, State
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.rows.index_entries import Entry
-
-# A NULL in an index key. A PRIMARY KEY WITHOUT ROWID allows no NULL, and a blob sorts after every
-# number and text, as PostgreSQL sorts NULLs.
-NULL_KEY = b""
+from leasehold.sql.expressions.expression import type_of_expression
+from leasehold.values.types import null_in_entries
 
 
-def entry_key(values: Key) -> Key:
-    """Index column values as they stand in the entries table."""
-    if None in values:
-        return tuple(NULL_KEY if value is None else value for value in values)
-    return values
+def find_nulls(descriptor: Descriptor, index: Index) -> tuple[str | bytes, ...]:
+    """Return what stands for NULL in each part of an index's key: a PRIMARY KEY WITHOUT ROWID
+    allows none."""
+    there, texts = descriptor.by_id, iter(index.expressions)
+    seen = descriptor.showing(index.mentioned) if index.expressions else {}
+    return tuple(
+        null_in_entries(
+            type_of_expression(next(texts), seen)
+            if column == EXPRESSION
+            else there[column].type
+            if column in there
+            else None
+        )
+        for column in index.columns
+    )
 
 
 class EntriesPlan:
@@ -67,8 +75,10 @@ class EntriesPlan:
         )
         self._functions = EntryFunctions(descriptor, index)
         self.held = self._functions.held
+        self.nulls = find_nulls(descriptor, index)
+        self.null_texts = tuple("''" if null == "" else "x''" for null in self.nulls)
         self.from_row = tuple(
-            f"ifnull({self._functions.part(number, column)}, x'')"
+            f"ifnull({self._functions.part(number, column)}, {self.null_texts[number]})"
             for number, column in enumerate(index.columns)
         )
         self.primary_of_row = tuple(f"t.{column_name(e)}" for e in descriptor.primary_key)
@@ -78,12 +88,20 @@ class EntriesPlan:
         """Give the connection what `from_row` and `held` call."""
         self._functions.install(connection)
 
+    def key(self, values: Key, first: int = 0) -> Key:
+        """Return values of the key's parts from `first` on as they stand in the entries."""
+        if None not in values:
+            return values
+        nulls = self.nulls[first : first + len(values)]
+        pairs = zip(values, nulls, strict=True)
+        return tuple(null if value is None else value for value, null in pairs)
+
     def put_bindings(self, entry: Entry, primary: Key) -> tuple[Any, ...]:
         width = len(self.keys)
-        return (*entry_key(entry[:width]), *primary, *entry[width:])
+        return (*self.key(entry[:width]), *primary, *entry[width:])
 
     def remove_bindings(self, entry: Entry, primary: Key) -> tuple[Any, ...]:
-        return (*entry_key(entry[: len(self.keys)]), *primary)
+        return (*self.key(entry[: len(self.keys)]), *primary)
 
 
 class ReadPlan:

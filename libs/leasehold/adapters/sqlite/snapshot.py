@@ -16,7 +16,7 @@ from leasehold.adapters.sqlite.catalog import read_catalog, read_position, read_
 from leasehold.adapters.sqlite.history import collected_elements, history_floor
 from leasehold.adapters.sqlite.layout import connect
 from leasehold.adapters.sqlite.part_check import give_part
-from leasehold.adapters.sqlite.plan import EntriesPlan, ReadPlan, entry_key
+from leasehold.adapters.sqlite.plan import EntriesPlan, ReadPlan
 from leasehold.adapters.sqlite.read_catalog import CatalogReader, ReadCatalog
 from leasehold.adapters.sqlite.row_history import kept_from, lsn_at
 from leasehold.adapters.sqlite.statement_memory import StatementMemory, give_memory
@@ -349,7 +349,7 @@ class SqliteSnapshot:
             f"SELECT {shown} FROM {entries.name} AS x CROSS JOIN {plan.name} AS t"
             f" ON {match_of(plan)} WHERE 1{where} ORDER BY {order} LIMIT ?"
         )
-        return self.rows(plan, text, (*entry_key(values), rows_max))
+        return self.rows(plan, text, (*entries.key(values), rows_max))
 
     def rows(
         self, plan: ReadPlan, text: str, bindings: tuple[Any, ...]

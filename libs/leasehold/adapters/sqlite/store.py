@@ -42,7 +42,7 @@ from leasehold.adapters.sqlite.layout import (
     write_part,
 )
 from leasehold.adapters.sqlite.outcomes import Outcomes
-from leasehold.adapters.sqlite.plan import WritePlan, entry_key
+from leasehold.adapters.sqlite.plan import WritePlan
 from leasehold.adapters.sqlite.range_backfills import DIRECT_ROWS_MAX, WAITING, RangeBackfills
 from leasehold.adapters.sqlite.removal import Removal
 from leasehold.adapters.sqlite.row_copying import RowCopying
@@ -355,7 +355,7 @@ class SqliteStore:
         self, descriptor: Descriptor, index_id: int, values: Key, rows_max: int
     ) -> Sequence[Key]:
         entries = self._plan(descriptor).entries[index_id]
-        return self._execute(entries.holders, (*entry_key(values), rows_max)).fetchall()
+        return self._execute(entries.holders, (*entries.key(values), rows_max)).fetchall()
 
     def change(
         self,

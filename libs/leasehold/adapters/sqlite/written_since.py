@@ -11,7 +11,7 @@ import apsw
 
 from leasehold.adapters.sqlite.as_of import entries_then, match_of, old_images, range_of
 from leasehold.adapters.sqlite.layout import lock_name
-from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan, entry_key
+from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan
 from leasehold.model.budget import RangeLooks, RangeTooLong
 from leasehold.model.ids import genid
 from leasehold.model.keys import Key
@@ -48,7 +48,7 @@ def written_in(
         f"SELECT {keys} FROM {entries.name} AS x CROSS JOIN {plan.name} AS t ON {match_of(plan)}"
         f" WHERE ({newer}){_within_entries(entries, part)} LIMIT 1"
     )
-    return _first_of_range(connection, text, (*stamps, *_bounds(part)), looks, ENTRY_COST)
+    return _first_of_range(connection, text, (*stamps, *_bounds(entries, part)), looks, ENTRY_COST)
 
 
 def gone_from(
@@ -76,7 +76,7 @@ def gone_from(
         entries = plan.entries[index_id]
         then = entries_then(plan, entries, since)
         text = f"SELECT {keys} FROM ({then}) AS x WHERE 1{_within_entries(entries, part)}{gone}"
-        bounds = _bounds(part)
+        bounds = _bounds(entries, part)
     return _first_of_range(connection, text, (later, lsn, *bounds, *stamps), looks, ENTRY_COST)
 
 
@@ -90,8 +90,10 @@ def _within_entries(entries: EntriesPlan, part: ReadRange) -> str:
     return _within(tuple(f"x.{name}" for name in entries.keys), part)
 
 
-def _bounds(part: ReadRange) -> tuple[object, ...]:
-    return (*entry_key(part.equal), *entry_key(part.low), *entry_key(part.high))
+def _bounds(entries: EntriesPlan, part: ReadRange) -> tuple[object, ...]:
+    behind = len(part.equal)
+    low, high = entries.key(part.low, behind), entries.key(part.high, behind)
+    return (*entries.key(part.equal), *low, *high)
 
 
 def _first(connection: apsw.Connection, text: str, bindings: Sequence[object]) -> Key | None:

@@ -44,7 +44,7 @@ from leasehold.sql.planning.emit_from import FromEmitter
 from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted, function_name, materialize
 from leasehold.sql.planning.key_text import key_text
 from leasehold.sql.planning.native import native_text
-from leasehold.values.types import Type, sort_key_of
+from leasehold.values.types import Type, null_in_entries, sort_key_of
 
 KEYS: Final = {
     kind.name: Function(f"{kind.name}_key", (kind,), TEXT, sort_key_of(kind) or unchanged)
@@ -141,8 +141,9 @@ class Emitter:
         if isinstance(value, Field):
             direction = "DESC" if key.descending else "ASC"
             entry = self._from.entries.get((value.relation, value.name))
-            if entry is not None and key.nulls_first == key.descending:
-                return f"{entry} {direction}"  # a NULL's x'' sorts last, as in PostgreSQL
+            last = null_in_entries(value.kind) == b""  # is a NULL, as in PostgreSQL
+            if entry is not None and last and key.nulls_first == key.descending:
+                return f"{entry} {direction}"
             if not value.nullable and not _has_forms(value):
                 return f"{self.expression(value)} {direction}"
         return _directed(self._sorted_by(value), key)

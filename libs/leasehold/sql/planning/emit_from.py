@@ -32,7 +32,9 @@ from leasehold.sql.binding.bound_tree import (
     Value,
 )
 from leasehold.sql.planning.emitted import Beside, Emitted, materialize
+from leasehold.sql.planning.key_text import null_text
 from leasehold.sql.system_catalog.relations import Relation
+from leasehold.values.types import null_in_entries
 
 OWN_ROWS: Final = "o"
 """Under this name own rows are looked through for one that hides a committed one."""
@@ -163,8 +165,9 @@ class FromEmitter:
     def _index_terms(self, relation: int, access: Access) -> list[str]:
         found = []
         for n, value in enumerate(access.equal):
-            shown = "x''" if value == Value(value.kind, None) else self._expression(value)
-            shown = f"ifnull({shown}, x'')" if access.equal_nulls else shown
+            null = null_text(value.kind)
+            shown = null if value == Value(value.kind, None) else self._expression(value)
+            shown = f"ifnull({shown}, {null})" if access.equal_nulls else shown
             found.append(f"i{relation}.k{n} = {shown}")
         part = f"i{relation}.k{len(access.equal)}"
         if access.items:
@@ -177,7 +180,7 @@ class FromEmitter:
         if access.high is not None:
             sign = "<=" if access.high[1] else "<"
             found.append(f"{part} {sign} {self._expression(access.high[0])}")
-        elif access.low is not None:
+        elif access.low is not None and null_in_entries(access.low[0].kind) == b"":
             found.append(f"{part} < x''")  # where NULLs begin
         return found
 
@@ -198,9 +201,9 @@ class FromEmitter:
         for n, element in enumerate(index.columns):
             if element:
                 entry = f"i{relation}.k{n}"
-                nullable = descriptor.by_id[element].nullable
+                column = descriptor.by_id[element]
                 self.fields[relation, column_name(element)] = (
-                    f"nullif({entry}, x'')" if nullable else entry
+                    f"nullif({entry}, {null_text(column.type)})" if column.nullable else entry
                 )
         for n, element in enumerate(descriptor.primary_key):
             self.fields[relation, column_name(element)] = f"i{relation}.p{n}"

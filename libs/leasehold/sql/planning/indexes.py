@@ -55,6 +55,7 @@ from leasehold.sql.binding.walk import conjuncts, mapped, relations_in, walk
 from leasehold.sql.functions.function import BOOLEAN
 from leasehold.sql.planning.emit_from import inner_sources
 from leasehold.values.declared import names_where
+from leasehold.values.types import null_in_entries
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 WITHOUT_ENTRIES: Final = names_where(lambda each: not each.operators)
@@ -485,7 +486,7 @@ def _ordered_part(key: Key, body: BoundSelect) -> Bound:
 
 def _default_order(key: Key, part: Bound) -> bool:
     """NULLs where entries have them; a column that has none may ask for either."""
-    if key.nulls_first == key.descending:
+    if key.nulls_first == key.descending and null_in_entries(part.kind) == b"":
         return True
     return isinstance(part, Field) and not part.nullable
 

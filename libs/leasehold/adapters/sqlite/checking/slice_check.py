@@ -18,7 +18,7 @@ from leasehold.adapters.sqlite.checking.checksum import Checksum
 from leasehold.adapters.sqlite.checking.findings import TableFindings
 from leasehold.adapters.sqlite.checking.table_check import TableCheck
 from leasehold.adapters.sqlite.layout import entries_name, physical_columns
-from leasehold.adapters.sqlite.plan import NULL_KEY, EntriesPlan
+from leasehold.adapters.sqlite.plan import EntriesPlan
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
 from leasehold.catalog.states import DELETED, READABLE
@@ -124,7 +124,8 @@ class SliceCheck(TableCheck):
             until[: len(plan.keys)],
         ).fetchall()
         last: Key = tuple(found[0])
-        alone = NULL_KEY in until[: len(plan.keys)] and not plan.index.equal_nulls
+        has_null = any(part == null for part, null in zip(until, plan.nulls, strict=False))
+        alone = has_null and not plan.index.equal_nulls
         return until if alone else last
 
     # ------------------------------------------------------------ ranges

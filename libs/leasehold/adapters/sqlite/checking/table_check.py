@@ -40,7 +40,7 @@ from leasehold.adapters.sqlite.layout import (
     physical_columns,
     table_name,
 )
-from leasehold.adapters.sqlite.plan import NULL_KEY, EntriesPlan
+from leasehold.adapters.sqlite.plan import EntriesPlan
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import (
     ALL_ROWS,
@@ -389,8 +389,9 @@ class TableCheck:
         """Check condition 6 of keys; a key with a NULL in it equals no other unless the index says
         so, as in PostgreSQL."""
         keys = ", ".join(statements.keys)
-        distinct = () if index.equal_nulls else statements.keys
-        full = " AND ".join(f"{key} <> x''" for key in distinct) or "1"
+        parts = zip(statements.keys, statements.null_texts, strict=True)
+        distinct = () if index.equal_nulls else parts
+        full = " AND ".join(f"{key} <> {null}" for key, null in distinct) or "1"
         twice = (
             f"SELECT {keys} FROM {statements.name} WHERE {full} GROUP BY {keys} HAVING count(*) > 1"
         )
@@ -401,7 +402,9 @@ class TableCheck:
         names = ", ".join(self._newest.key_words(index))
 
         def words(values: Key) -> str:
-            key = tuple(None if part == NULL_KEY and index.equal_nulls else part for part in values)
+            nulls = statements.nulls if index.equal_nulls else (None,) * len(values)
+            parts = zip(values, nulls, strict=False)
+            key = tuple(None if part == null else part for part, null in parts)
             kinds = key_types(self._newest, index)
             shown = ", ".join(map(_show, kinds, key))
             return tell_duplicated(index.name, names, shown)
