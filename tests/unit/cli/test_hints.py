@@ -12,9 +12,11 @@ from leasehold.model.errors import (
     NodeUnreachable,
     NoMaster,
     OutcomeUnknown,
+    RequestTooLarge,
     TableBusy,
     UnknownJob,
     UnknownTable,
+    VerifyError,
 )
 from tests.support.documents.document_run import ROOT
 
@@ -27,6 +29,8 @@ HINTS = {
     UnknownJob("job 7 does not exist"): "leasehold jobs --all",
     UnknownTable("table 'x' does not exist"): "leasehold versions",
     TableBusy("job 7 changes it"): "leasehold jobs watch",
+    VerifyError("the row has changed"): "send it again",
+    RequestTooLarge("the request has 9,000,000 bytes"): "limits.md",
     ConfigurationError("LEASEHOLD_KAFKA: expected host:port"): "settings.md",
     ConfigurationError("LEASEHOLD_X is wrong", hint="say Y"): "say Y",
 }

@@ -34,7 +34,7 @@ def find_nulls(descriptor: Descriptor, index: Index) -> tuple[str | bytes, ...]:
     """Return what stands for NULL in each part of an index's key: a PRIMARY KEY WITHOUT ROWID
     allows none."""
     there, texts = descriptor.by_id, iter(index.expressions)
-    seen = descriptor.showing(index.mentioned) if index.expressions else {}
+    seen = descriptor.showing(index.mentioned) if index.expressions else descriptor
     return tuple(
         null_in_entries(
             type_of_expression(next(texts), seen)

@@ -260,7 +260,7 @@ REFUSED: Final = {
     "CREATE TABLE t (a int);\nINSERT INTO t VALUES (1)": ("not supported as a schema change", 2),
     "CREATE TABLE t (a int);\nCREATE INDEX i ON u (a)": ("table 'u' does not exist", 2),
     "-- leasehold: renamde from x\nCREATE TABLE t (a int)": ("hint 'renamde from x'", 1),
-    "CREATE TABLE t (a int);\n-- leasehold: renamed from x": ("behind all", 2),
+    "CREATE TABLE t (a int);\n-- leasehold: renamed from x": ("behind everything", 2),
     "-- leasehold: using 1\nCREATE TABLE t (a int)": ("USING is for a column", 1),
     "-- leasehold: renamed from w\nCREATE VIEW v AS SELECT 1": ("needs no hint", 1),
 }
