@@ -87,7 +87,7 @@ class TransactionWriter:
         self._watch = ClientWatch(settings, client_id)
         self._timeout_ms = timeout_ms
         self._began_ns: int | None = None
-        self._sent = 0
+        self._topics: set[str] = set()  # with records of the open transaction
         self._delivered = 0
         self._failed: str | None = None
         self._producer = make_client(
@@ -103,7 +103,6 @@ class TransactionWriter:
                 "queue.buffering.max.kbytes": QUEUED_KBYTES_MAX,
                 "partitioner": "murmur2_random",
                 "compression.type": "lz4",
-                "on_delivery": self._on_delivery,
                 "retry.backoff.ms": 20,
                 "retry.backoff.max.ms": 200,
             },
@@ -120,7 +119,8 @@ class TransactionWriter:
             raise self._fatal(doing, error) from error
 
     def begin(self) -> None:
-        self._sent = self._delivered = 0
+        self._topics.clear()
+        self._delivered = 0
         self._failed = None
         self._began_ns = boottime_ns()
         try:
@@ -137,16 +137,23 @@ class TransactionWriter:
         headers: Headers = (),
     ) -> None:
         """Queue one record of the open transaction; waits while the queue is full."""
+        # Of the first record of each topic alone: a report of each costs as much as the record.
+        told = None if topic in self._topics else self._on_delivery
         while True:
             try:
-                self._producer.produce(topic, value, key, partition, headers=list(headers) or None)
+                if headers or told is not None:
+                    self._producer.produce(
+                        topic, value, key, partition, told, headers=list(headers) or None
+                    )
+                else:
+                    self._producer.produce(topic, value, key, partition)
             except BufferError:
                 # The bound is on memory; that room comes is bounded by the delivery time-out.
                 self._poll(0.05)
                 continue
             except KafkaException as error:
                 self._answer(f"queueing a record for {topic}", error)
-            self._sent += 1
+            self._topics.add(topic)
             return
 
     def commit(self) -> None:
@@ -209,7 +216,7 @@ class TransactionWriter:
 
     def _wait_for_first_delivery(self) -> None:
         waited_s = 0.0
-        while self._sent and not self._delivered and self._failed is None:
+        while self._topics and not self._delivered and self._failed is None:
             if waited_s >= FIRST_DELIVERY_TIMEOUT_S:
                 return
             self._poll(0.1)

@@ -3,6 +3,9 @@
 Each row is kept as its record on the table's rows topic. All of it can be made again from there, so
 the file is one that may be lost: it says which place of the log it is of, and who finds it at
 another one loads it anew. Its transaction ends behind that of Kafka.
+
+What is put stays in memory until then, and goes to the file in one statement: of a row that changes
+often only the last image is written, and none of them is read back.
 """
 
 from __future__ import annotations
@@ -12,14 +15,13 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import apsw
 
 from leasehold.adapters.codec.published import restore_image
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key, row_key
 from leasehold.model import byte_limits
-from leasehold.model.closing import Closing
 from leasehold.model.errors import MalformedRequest, StoreUnwritable
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated
@@ -27,6 +29,8 @@ from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated
 FORMAT: Final = 1
 CHUNK_BYTES_MAX: Final = byte_limits.RESULTS
 """Read at once of rows in their order, where they are large."""
+CACHE_KB: Final = 16 * 1024
+"""Of the file's pages in memory."""
 LOOKED_AT_MAX: Final = 10_000
 LOG: Final = logging.getLogger("leasehold.changefeed")
 _CODEC: Final = MessagePackCodec()
@@ -35,17 +39,22 @@ CREATE TABLE IF NOT EXISTS rows (
     table_id INTEGER, key BLOB, image BLOB NOT NULL, PRIMARY KEY (table_id, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS place (one INTEGER PRIMARY KEY CHECK (one = 1), stored BLOB NOT NULL);
 """
+_PUT: Final = "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)"
+_REMOVE: Final = "DELETE FROM rows WHERE table_id = ? AND key = ?"
 Image = RowImage | RowLeftOut
 
 
-class FedRows(Closing):
+class FedRows:
     """The rows by table and key. Every method raises StoreUnwritable where the file can't be
-    read or written. `bytes_moved` only grows: what was read and written of rows."""
+    read or written. `bytes_moved` only grows: what was read and written of rows; whoever commits
+    by it bounds what is kept in memory."""
 
     def __init__(self, path: Path | None) -> None:
         """Open the file at `path`, made anew where it is none of ours; None: one that is gone with
         this process."""
         self.bytes_moved = 0
+        self._changed: dict[tuple[int, bytes], tuple[bytes, Image] | None] = {}
+        """Not in the file yet: a row's record and its image, None where it was removed."""
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if path is None:
             self._folder = tempfile.TemporaryDirectory(prefix="leasehold-feeds-")
@@ -65,6 +74,12 @@ class FedRows(Closing):
         except (apsw.Error, OSError) as error:
             raise _unavailable(self._path, error) from error
 
+    def __enter__(self) -> Self:  # not `Closing`, from which nothing compiled may inherit
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the file; what was not committed is undone."""
         with suppress(apsw.Error):
@@ -79,14 +94,23 @@ class FedRows(Closing):
 
     def commit(self, place: bytes) -> None:
         """End the transaction, with the place of the log that the rows are of."""
-        self._begin()
+        self._write()
         self._run("INSERT OR REPLACE INTO place VALUES (1, ?)", (place,))
         self._run("COMMIT", ())
 
     def get(self, table_id: int, key: Key) -> Image | None:
         """Return a row's image, None where there is no such row."""
+        packed = row_key(key)
+        name = (table_id, packed)
+        if name in self._changed:
+            changed = self._changed[name]
+            if changed is None:
+                return None
+            self.bytes_moved += len(changed[0])
+            return changed[1]
+        self._begin()  # outside a transaction each look takes and leaves the file's locks
         found = self._run(
-            "SELECT image FROM rows WHERE table_id = ? AND key = ?", (table_id, row_key(key))
+            "SELECT image FROM rows WHERE table_id = ? AND key = ?", (table_id, packed)
         )
         if not found:
             return None
@@ -96,25 +120,30 @@ class FedRows(Closing):
         """Keep a row's image."""
         value = _CODEC.encode(image)
         self.bytes_moved += len(value)
-        self.put_stored(image.table_id, row_key(image.key), value)
+        self._changed[image.table_id, row_key(image.key)] = (value, image)
 
     def remove(self, table_id: int, key: Key) -> None:
         """Remove a row."""
-        self.remove_stored(table_id, row_key(key))
+        self._changed[table_id, row_key(key)] = None
+
+    def put_stored(self, table_id: int, key: bytes, value: bytes) -> None:
+        """Keep a record of a rows topic."""
+        self._write()
+        self._run(_PUT, (table_id, key, value))
 
     def remove_stored(self, table_id: int, key: bytes) -> None:
         """Remove the row of a record's key."""
-        self._begin()
-        self._run("DELETE FROM rows WHERE table_id = ? AND key = ?", (table_id, key))
+        self._write()
+        self._run(_REMOVE, (table_id, key))
 
     def clear(self, table_id: int) -> None:
         """Remove all rows of a table."""
-        self._begin()
+        self._write()
         self._run("DELETE FROM rows WHERE table_id = ?", (table_id,))
 
     def keep_only(self, table_ids: Sequence[int]) -> None:
         """Remove the rows of all tables but these."""
-        self._begin()
+        self._write()
         for (table_id,) in self._run("SELECT DISTINCT table_id FROM rows", ()):
             if table_id not in table_ids:
                 self.clear(table_id)
@@ -131,6 +160,7 @@ class FedRows(Closing):
         they are large, none where there is none."""
         found: list[tuple[bytes, Image]] = []
         size = 0
+        self._write()
         try:
             for key, image in self._connection.execute(
                 "SELECT key, image FROM rows WHERE table_id = ? AND key > ? ORDER BY key LIMIT ?",
@@ -153,14 +183,29 @@ class FedRows(Closing):
         assert isinstance(image, RowImage | RowLeftOut), type(image).__name__
         return image
 
-    def put_stored(self, table_id: int, key: bytes, value: bytes) -> None:
-        """Keep a record of a rows topic."""
-        self._begin()
-        self._run("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (table_id, key, value))
-
     def _begin(self) -> None:
+        """Begin a transaction of the file where none is under way."""
         if not self._connection.in_transaction:
             self._run("BEGIN IMMEDIATE", ())
+
+    def _write(self) -> None:
+        """Write what has changed, in the order in which the file has it."""
+        self._begin()
+        if not self._changed:
+            return
+        put: list[tuple[int, bytes, bytes]] = []
+        removed: list[tuple[int, bytes]] = []
+        for (table_id, key), changed in sorted(self._changed.items(), key=_name_of):
+            if changed is None:
+                removed.append((table_id, key))
+            else:
+                put.append((table_id, key, changed[0]))
+        try:
+            self._connection.executemany(_REMOVE, removed)
+            self._connection.executemany(_PUT, put)
+        except apsw.Error as error:
+            raise _unavailable(self._path, error) from error
+        self._changed.clear()
 
     def _run(self, statement: str, values: tuple[int | bytes, ...]) -> list[Any]:
         try:
@@ -214,9 +259,14 @@ class RowsLoad:
         return self._count
 
 
+def _name_of(changed: tuple[tuple[int, bytes], Any]) -> tuple[int, bytes]:
+    return changed[0]
+
+
 def _open(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
     connection.execute(_MAKE)
     if connection.pragma("user_version") not in (0, FORMAT):
         connection.close()
