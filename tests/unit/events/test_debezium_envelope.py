@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
@@ -86,6 +88,38 @@ def test_a_value_is_the_envelope() -> None:
         "ts_ns": 1_559_033_904_900_000_000,
     }
     assert table.key((1,)) == b'{"id":1}'
+
+
+@given(
+    st.text(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(),
+    st.booleans(),
+)
+def test_rows_and_keys_are_what_pythons_json_writes(
+    text: str, number: int, ratio: float, ok: bool
+) -> None:
+    """Written column by column, they are the very bytes that an encoder of dictionaries gives."""
+    kinds = ("text", "bigint", "double precision", "boolean", "text[]", "integer")
+    columns = tuple(
+        Column(n, f'c"{n}', Type(kind) if kind.endswith("[]") else parse_type(kind), n > 2)
+        for n, kind in enumerate(kinds, 1)
+    )
+    made = form(Descriptor(7, "t", 1, columns, (1, 2)))
+    values = {
+        3: to_storage(columns[2].type)(ratio),
+        4: to_storage(columns[3].type)(ok),
+        5: json.dumps([text, None]),
+    }
+    row = made.row((text, number), RowImage(7, (text, number), {}, 1, 1, 5, values))
+    assert row is not None
+
+    def dumped(value: Any) -> bytes:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+    assert made.key((text, number)) == dumped({'c"1': text, 'c"2': number})
+    value = made.value("u", row, row, SOURCE, None, 5)
+    assert value.startswith(b'{"before":%b,"after":%b,"source":' % (dumped(row), dumped(row)))
 
 
 def test_names_that_json_has_to_escape_and_commits_without_a_request() -> None:

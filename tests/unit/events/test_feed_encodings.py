@@ -11,6 +11,7 @@ import io
 import json
 import math
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import fastavro
@@ -21,12 +22,12 @@ from hypothesis import strategies as st
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.events.debezium.binary_form import AvroForm, BinaryForm, ProtobufForm
-from leasehold.events.debezium.column_types import Decimals
+from leasehold.events.debezium.column_types import Decimals, form_of
 from leasehold.events.debezium.envelope import JsonForm
 from leasehold.events.debezium.protobuf_wire import field_number
 from leasehold.events.debezium.table_form import Block, Source
 from leasehold.events.debezium.varints import two_complement, varint, zigzag
-from leasehold.model.ids import request_id
+from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.records.events import RowImage
 from leasehold.values.storage import to_storage
 from leasehold.values.types import Type, parse_type
@@ -182,6 +183,37 @@ def test_bytes_are_those_that_fastavro_writes() -> None:
     assert rewrite_avro(kind.value_schema, read_avro(kind.value_schema, data)) == data
 
 
+@pytest.mark.parametrize("length", [1, 63, 64, 200, 5_000, 40_000])
+def test_bytes_of_rows_of_any_length_are_those_that_fastavro_writes(length: int) -> None:
+    """Short rows are kept whole, long ones by field: the bytes are the same."""
+    table = table_of("text", "bytea", "bigint", "varchar(9)")
+    kind = made(AvroForm, table)
+    parts = kind.row((1,), stored(table, "é" * length, b"y" * length, -length, None))
+    data = kind.value("u", parts, parts, SOURCE, Block("571:90", 4, 300), NOW_US)
+    event = read_avro(kind.value_schema, data)
+    assert event["before"] == event["after"]
+    assert event["after"]["c2"] == "é" * length
+    assert rewrite_avro(kind.value_schema, event) == data
+
+
+@pytest.mark.parametrize("form", [AvroForm, ProtobufForm])
+def test_each_event_says_its_own_op_and_moment(form: type[BinaryForm]) -> None:
+    """What is the same in many events is made once, and of no other."""
+    kind = made(form, table_of("text"))
+    for op, now_us in (("c", 5), ("u", 5), ("c", 5), ("c", NOW_US), ("r", NOW_US), ("c", 5)):
+        found = read(kind, kind.value_schema, kind.value(op, None, None, SOURCE, None, now_us))
+        assert (found["op"], found["ts_us"], found["ts_ms"]) == (op, now_us, now_us // 1_000)
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_a_moment_is_the_text_that_iso_8601_has(moment: datetime) -> None:
+    kind = parse_type("timestamptz")
+    form = form_of(kind, Decimals.STRING)
+    assert form.convert is not None
+    text = form.convert(to_storage(kind)(moment))
+    assert text == moment.strftime("%Y").rjust(4, "0") + moment.strftime("-%m-%dT%H:%M:%S.%fZ")
+
+
 @pytest.mark.parametrize("form", [AvroForm, ProtobufForm])
 def test_long_values_give_way_first_those_before(form: type[BinaryForm]) -> None:
     table = table_of("text", "bytea", "text")
@@ -217,6 +249,21 @@ def test_sources_of_one_commit_and_of_others_are_their_own(form: type[BinaryForm
             assert found["source"]["request_id"] is None
             assert found["source"]["snapshot"] == ("true" if lsn % 2 else "false")
             assert found["ts_us"] == NOW_US + lsn
+
+
+@pytest.mark.parametrize("form", [AvroForm, ProtobufForm])
+@pytest.mark.parametrize("change", SOURCE._asdict())
+def test_a_source_that_differs_in_one_thing_is_its_own(form: type[BinaryForm], change: str) -> None:
+    kind = made(form, table_of("text"))
+    others: dict[str, Any] = {"request_id": request_id(2, b"0123456789"), "snapshot": "last"}
+    other = SOURCE._replace(**{change: others.get(change, 7)})
+    for source in (SOURCE, other, SOURCE):
+        found = read(kind, kind.value_schema, kind.value("r", None, None, source, None, NOW_US))
+        shown, lsn = found["source"], source.lsn
+        assert shown["sequence"] == f'["{lsn}","{source.number}"]'
+        assert (shown["lsn"], shown["position"], shown["ts_us"]) == (lsn, *source[2:4])
+        assert shown["request_id"] == format_request_id(source.request_id)
+        assert (shown["schema_version"], shown["snapshot"]) == source[5:]
 
 
 def test_schemas_are_the_same_for_versions_that_show_the_same() -> None:

@@ -16,6 +16,7 @@ import math
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from leasehold.events.debezium.infinite_times import (
@@ -34,7 +35,8 @@ from leasehold.values.times import SECOND_US, zoned_of
 from leasehold.values.types import Type, element_of
 
 Schema = Mapping[str, Any]
-_ZONE_BEGINS: Final = -len("+00:00")
+DAYS_KEPT: Final = 4_096
+_TWO_DIGITS: Final = tuple(f"{number:02d}" for number in range(60))
 NOT_THERE: Final = "__debezium_unavailable_value"
 """What stands for a long value where the message has no room, as Debezium has it for one that its
 server does not send."""
@@ -111,7 +113,20 @@ def _timestamp(value: int) -> int:
 def _zoned(value: int) -> str:
     if value in INFINITE_ZONED:
         return INFINITE_ZONED[value]
-    return f"{utc_of(value).isoformat(timespec='microseconds')[:_ZONE_BEGINS]}Z"
+    days, rest = divmod(value, DAY_US)
+    seconds, microseconds = divmod(rest, SECOND_US)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return (
+        f"{_day_text(days)}T{_TWO_DIGITS[hours]}:{_TWO_DIGITS[minutes]}:{_TWO_DIGITS[seconds]}"
+        f".{microseconds:06d}Z"
+    )
+
+
+@lru_cache(maxsize=DAYS_KEPT)
+def _day_text(days: int) -> str:
+    """Return a day since 1970 as ISO 8601 has it: rows of one time are of few days."""
+    return utc_of(days * DAY_US).date().isoformat()
 
 
 _FORMS: Final[Mapping[str, ColumnForm]] = {

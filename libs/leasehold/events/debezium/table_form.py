@@ -132,12 +132,21 @@ class TableForm(ABC):
         keys = self.descriptor.primary_key
         return keys.index(column.element_id) if column.element_id in keys else NOT_IN_KEY
 
+    def pairs_of(self, image: Image) -> Mapping[int, Any]:
+        """Return the storage values of a row by element id, those of its key perhaps not."""
+        values = image.values if isinstance(image, RowImage) else NO_VALUES
+        if self._lacks:
+            return complete_image(self.descriptor, image.version, values)
+        return values
+
+    @cached_property
+    def _lacks(self) -> bool:
+        """Whether images may lack what their rows have."""
+        return bool(self.descriptor.missing)
+
     def values_of(self, key: Key, image: Image) -> list[Any]:
         """Return the storage values of `columns` in a row."""
-        values = image.values if isinstance(image, RowImage) else NO_VALUES
-        if self.descriptor.missing:
-            values = complete_image(self.descriptor, image.version, values)
-        found = values.get
+        found = self.pairs_of(image).get
         return [
             found(element_id) if place == NOT_IN_KEY else key[place]
             for place, element_id in self._places

@@ -5,22 +5,22 @@ from __future__ import annotations
 
 from typing import Final
 
-_ONE_BYTE: Final = tuple(bytes([number]) for number in range(128))
+_LAST: Final = tuple(bytes([number]) for number in range(128))
+_MORE: Final = tuple(bytes([number | 128]) for number in range(128))
+"""Seven bits, behind which others follow."""
 _64_BITS: Final = (1 << 64) - 1
 
 
 def varint(number: int) -> bytes:
     """Return a number that is not negative."""
     if number < 128:
-        return _ONE_BYTE[number]
+        return _LAST[number]
     if number < 16_384:
-        return bytes((number & 127 | 128, number >> 7))
-    made = bytearray()
-    while number > 127:
-        made.append(number & 127 | 128)
-        number >>= 7
-    made.append(number)
-    return bytes(made)
+        return _MORE[number & 127] + _LAST[number >> 7]
+    lowest = _MORE[number & 127] + _MORE[number >> 7 & 127]
+    if number < 2_097_152:
+        return lowest + _LAST[number >> 14]
+    return lowest + _MORE[number >> 14 & 127] + varint(number >> 21)
 
 
 def zigzag(number: int) -> bytes:
