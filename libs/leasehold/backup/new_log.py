@@ -26,7 +26,7 @@ from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.backup.told import NOBODY, Told
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.changefeed.publisher import VERSION_HEADERS
+from leasehold.changefeed.pending_messages import VERSION_HEADERS
 from leasehold.changefeed.read_back import POSITION_KEY
 from leasehold.lease.commands import Snapshot
 from leasehold.lease.replies import SnapshotReport

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.adapters.codec.records import row_key
@@ -43,6 +43,25 @@ class PreparedRow(NamedTuple):
 
 
 Prepared: TypeAlias = PreparedRow | TransactionTold
+
+
+def prepare_until_held(
+    told: Sequence[Told], place: int, schemas: FeedSchemas, into: list[Any]
+) -> tuple[int, RegistryUnavailable | None]:
+    """Add to `into` the events from `place` on as they will be sent. Return the place of the first
+    one whose feed is held, or has to be since its registry gave no answer, with that; their number
+    where there is none. Raises BusUnavailable as `prepare` does."""
+    for at in range(place, len(told)):
+        event = told[at]
+        if isinstance(event, RowTold) and event.feed.hold is not None:
+            return at, None
+        try:
+            prepared = prepare(event, schemas)
+        except RegistryUnavailable as error:
+            return at, error
+        if prepared is not None:
+            into.append(prepared)
+    return len(told), None
 
 
 def prepare(told: Told, schemas: FeedSchemas) -> Prepared | None:
@@ -93,29 +112,26 @@ def messages_of(
     transactions: str,
     now_us: int,
     taken: int = 0,
-) -> Iterator[FeedMessage]:
-    """Yield the messages of an event. `partitions`: how many each topic of a feed has;
+) -> list[FeedMessage]:
+    """Return the messages of an event. `partitions`: how many each topic of a feed has;
     `transactions` is the topic of transactions. `taken`: bytes of a message that are not for
     it."""
     if isinstance(prepared, TransactionTold):
         of = prepared.transaction, prepared.commit_us
         counts = prepared.counts
-        yield FeedMessage(
-            transactions, *(end_message(*of, counts) if counts else begin_message(*of))
-        )
-        return
+        key_and_value = end_message(*of, counts) if counts else begin_message(*of)
+        return [FeedMessage(transactions, *key_and_value)]
     told, key, before, after, head = prepared
     definition, topic = told.feed.definition, told.form.topic
     room = MESSAGE_BYTES_MAX - taken - len(key or b"") - len(head)
     about = told.source, told.block, now_us, room
     value = head + told.form.value(told.op, before, after, *about)
     if told.op == "t":  # on each partition: none of its rows is there any more
-        for partition in range(partitions[topic]):
-            yield FeedMessage(topic, None, value, partition)
-        return
+        return [FeedMessage(topic, None, value, each) for each in range(partitions[topic])]
     partition = BY_KEY
     if key is None:  # what happens to a row stays in its order all the same
         partition = zlib.crc32(row_key(told.key)) % partitions[topic]
-    yield FeedMessage(topic, key, value, partition)
+    message = FeedMessage(topic, key, value, partition)
     if told.op == "d" and definition.tombstones and key is not None:
-        yield FeedMessage(topic, key, None, partition)
+        return [message, FeedMessage(topic, key, None, partition)]
+    return [message]

@@ -13,44 +13,32 @@ from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from threading import Event
-from typing import Final, NamedTuple
+from typing import Final
 
 from leasehold import __version__
-from leasehold.adapters.codec.published import feed_message, row_message
-from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.log_identity import TopicLook, explain_stop, log_offsets
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, Record, TopicReader
 from leasehold.adapters.kafka.transaction import TransactionAborted, TransactionWriter
 from leasehold.adapters.kafka.whole_topic import read_to_end
-from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
+from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.changefeed.gone_topics import GoneTopics
+from leasehold.changefeed.pending_messages import PendingMessages
 from leasehold.changefeed.read_back import POSITION_KEY, keep_newest, read_jobs, read_position
 from leasehold.changefeed.table_feeds import NO_REGISTRY, FeedShell
-from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model import metrics
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
 from leasehold.model.features import incarnation_of
 from leasehold.model.measures import Measures, Sample
 from leasehold.model.records.acks import Ack, NodeReport
-from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport
 from leasehold.model.records.log import LogPosition
 from leasehold.model.time_units import NS_PER_MS, NS_PER_S
-from leasehold.model.topics import Topic, Topics
-from leasehold.replication.changefeed import (
-    Changefeed,
-    Feed,
-    FeedPublication,
-    ForgottenJob,
-    ForgottenTable,
-    Publication,
-    RowPublication,
-    TruncationPublication,
-    version_key,
-)
+from leasehold.model.topics import Topics
+from leasehold.replication.changefeed import Changefeed
 from leasehold.replication.disk_room import Room
 from leasehold.replication.log.identity import LogIdentity
 from leasehold.replication.log.truncation import CHANGEFEED_ROLE
@@ -66,21 +54,15 @@ GATHER_MS: Final = 50
 a fifth of what the broker does then. Less than what is published may linger."""
 GATHERED_MAX: Final = 100
 """Publications of one reading from which on the next follows at once."""
+BATCH_MS: Final = 5
+"""How long the client waits for more of a batch while a transaction is sent; a commit waits for
+nothing. Without it there are many batches of a few records."""
 RESEND_MAX: Final = 100
 REPORT_KEY: Final = b"changefeed"
 REPORT_EVERY_NS: Final = 5_000_000_000
 ACK_EVERY_NS: Final = 5_000_000_000
 US_PER_S: Final = 1_000_000
-VERSION_HEADERS: Final[Headers] = (("content-type", CONTENT_TYPE.encode()),)
 LOG: Final = logging.getLogger("leasehold.changefeed")
-
-
-class Message(NamedTuple):
-    topic: str
-    key: bytes
-    value: bytes | None
-    headers: Headers = ()
-    partition: int = BY_KEY
 
 
 class Publisher(Closing):
@@ -115,6 +97,7 @@ class Publisher(Closing):
             kafka,
             CLIENT_ID,
             transactional_id=f"leasehold-changefeed-{topics.database}",
+            linger_ms=BATCH_MS,
             topic=topics.log.name,  # the one that is surely there
             give_up=stop,
         )
@@ -122,13 +105,10 @@ class Publisher(Closing):
         self._topic_ids: SimpleQueue[str] = SimpleQueue()  # of the log, as Kafka tells them
         self._look = TopicLook(self._admin, topics.log.name, self._topic_ids.put)
         self._feed = Changefeed()
-        self._rows_topics: dict[int, str] = {}  # of tables that it has published rows of
-        self._there: set[str] = set()  # the topics that there are
         self._gone = GoneTopics(self._admin, topics)
+        self._pending = PendingMessages(topics, self._gone)
         self._table_feeds = FeedShell(kafka, topics, settings, self._admin, stop, registry)
-        self._new_topics: list[Topic] = []
-        self._messages: list[Message] = []
-        self._due_ns = 0  # when _messages are published at the latest
+        self._due_ns = 0  # when what is pending is published at the latest
         self._gathers = False  # whether there is time before the next reading
         self._pause = Event()  # never set
         self._stored_ns = 0
@@ -136,11 +116,6 @@ class Publisher(Closing):
         self._acked_ns = 0
         self._reported_ns = 0
         self._stored = LogPosition()
-        self._feeds = {
-            Feed.VERSIONS: (topics.versions.name, topics.versions_history.name),
-            Feed.JOBS: (topics.jobs.name,),
-            Feed.DEAD_LETTER: (topics.dead_letter.name,),
-        }
 
     def open(self) -> None:
         """Take over, and read back where to go on."""
@@ -152,7 +127,7 @@ class Publisher(Closing):
         position = read_position(keep_newest(self._read_back(self._topics.changefeed.name), stored))
         jobs = read_jobs(partial(self._read_back, self._topics.jobs.name))
         self._gone.restore(stored)
-        self._there = self._admin.list_names(self._topics.changefeed.name)
+        self._pending.there = self._admin.list_names(self._topics.changefeed.name)
         self._feed = Changefeed(position, jobs)
         self._stored = position
         self._stored_ns = boottime_ns()
@@ -207,7 +182,7 @@ class Publisher(Closing):
 
     def samples(self) -> Iterator[Sample]:
         """Yield what a scrape is told; from any thread."""
-        stored, waiting = self._stored, len(self._messages)
+        stored, waiting = self._stored, len(self._pending.messages)
         yield from self._measures.samples()
         yield Sample(metrics.FEED_LSN, metrics.NO_LABELS, stored.lsn)
         yield Sample(metrics.FEED_OFFSET, metrics.NO_LABELS, self._feed.position.offset)
@@ -227,7 +202,7 @@ class Publisher(Closing):
             left_s = (self._due_ns - boottime_ns()) / 1e9
             self._pause.wait(max(0.0, min(left_s, GATHER_MS / 1e3)))
         feeds = self._table_feeds
-        waits = not self._messages and not feeds.has_snapshot and not feeds.is_loading
+        waits = not self._pending.messages and not feeds.has_snapshot and not feeds.is_loading
         wait_s = IDLE_WAIT_S if waits else 0.0
         taken = 0
         for record in self._reader.read(READ_RECORDS_MAX, wait_s):
@@ -237,19 +212,18 @@ class Publisher(Closing):
             taken += len(step.publications)
             if step.publications:
                 self._await(step.urgent, boottime_ns())
-            for publication in step.publications:
-                self._prepare(publication)
+            self._pending.take(step.publications)
             if step.applied is not None:
                 self._table_feeds.follow(step.applied, record.offset)
             if self._is_full:
                 self._publish()
-        self._gathers = bool(self._messages) and taken < GATHERED_MAX
+        self._gathers = bool(self._pending.messages) and taken < GATHERED_MAX
 
     def _tend_feeds(self) -> None:
         """Carry out orders about feeds, and take rows of a snapshot where there is room."""
         feeds = self._table_feeds
         if feeds.has_orders():
-            if self._messages or self._feed.position != self._stored:
+            if self._pending.messages or self._feed.position != self._stored:
                 self._publish()
             feeds.obey(self._feed.position, self._codec.encode(self._stored))
         if not self._is_full:
@@ -259,16 +233,16 @@ class Publisher(Closing):
     @property
     def _is_full(self) -> bool:
         """Whether as much waits as one transaction may have."""
-        count = len(self._messages) + self._table_feeds.waiting
+        count = len(self._pending.messages) + self._table_feeds.waiting
         return count >= self._settings.messages_max or self._table_feeds.is_full
 
     def _await(self, urgent: bool, now_ns: int) -> None:
         """Something is to be published; called before it is among the messages."""
         due_ns = now_ns if urgent else now_ns + self._settings.linger_ms * NS_PER_MS
-        self._due_ns = min(self._due_ns, due_ns) if self._messages else due_ns
+        self._due_ns = min(self._due_ns, due_ns) if self._pending.messages else due_ns
 
     def _is_due(self, now_ns: int) -> bool:
-        if self._messages:
+        if self._pending.messages:
             return now_ns >= self._due_ns or self._is_full
         feeds = self._table_feeds
         if self._has_to_report(now_ns) or feeds.waiting or feeds.is_changed:
@@ -284,61 +258,17 @@ class Publisher(Closing):
         can't tell that from a changefeed that is gone."""
         return now_ns - self._reported_ns >= REPORT_EVERY_NS
 
-    def _prepare(self, publication: Publication) -> None:
-        if isinstance(publication, RowPublication):
-            table_id, key, image = publication
-            topic = self._rows_topics.get(table_id)
-            if topic is None:
-                topic = self._rows_topics[table_id] = self._rows_topic(table_id)
-            message = row_message(key, image)
-            if message is not None:
-                self._messages.append(Message(topic, *message))
-        elif isinstance(publication, TruncationPublication):
-            rows = self._topics.rows(publication.record.table_id)
-            if rows.name not in self._there:
-                return  # it has never had a row
-            value = self._codec.encode(publication.record)
-            for partition in range(rows.partitions):
-                self._messages.append(Message(rows.name, row_key(()), value, partition=partition))
-        elif isinstance(publication, FeedPublication):
-            value = feed_message(publication.key, publication.record)
-            public = isinstance(publication.record, VersionEvent)
-            headers = VERSION_HEADERS if public else ()
-            for topic in self._feeds[publication.feed]:
-                self._messages.append(Message(topic, publication.key, value, headers))
-        elif isinstance(publication, ForgottenTable):
-            table_id = publication.table_id
-            self._rows_topics.pop(table_id, None)
-            self._messages.append(Message(self._topics.versions.name, version_key(table_id), None))
-            rows = self._topics.rows(table_id)
-            if rows.name in self._there:
-                self._there.remove(rows.name)
-                self._gone.add(table_id)
-        else:
-            assert isinstance(publication, ForgottenJob), publication
-            jobs = self._topics.jobs.name
-            self._messages += (Message(jobs, key, None) for key in publication.keys)
-
-    def _rows_topic(self, table_id: int) -> str:
-        """Return the name of a table's rows topic, which is made before anything is published on
-        it."""
-        topic = self._topics.rows(table_id)
-        if topic.name not in self._there:
-            self._there.add(topic.name)
-            self._new_topics.append(topic)
-        return topic.name
-
     def _publish(self) -> None:
         """Write one transaction: all messages and the position behind them."""
         position = self._feed.position
         assert position.offset >= self._stored.offset, "L6: the position only rises"
         stored = self._codec.encode(position)
-        if self._new_topics:
+        if self._pending.new_topics:
             # All tables of the transaction at once: a broker takes as long for one as for many.
-            self._admin.create(self._new_topics, self._topics.replication_factor)
-            self._new_topics = []
+            self._admin.create(self._pending.new_topics, self._topics.replication_factor)
+            self._pending.new_topics = []
         now_ns, report = boottime_ns(), b""
-        count = len(self._messages) + self._table_feeds.waiting
+        count = len(self._pending.messages) + self._table_feeds.waiting
         if self._has_to_report(now_ns):
             told = self._table_feeds.report
             at = position.offset, position.lsn
@@ -346,7 +276,7 @@ class Publisher(Closing):
         for _attempt in range(RESEND_MAX):
             try:
                 self._writer.begin()
-                for topic, key, value, headers, partition in self._messages:
+                for topic, key, value, headers, partition in self._pending.messages:
                     self._writer.send(topic, partition, key, value, headers)
                 for each in self._table_feeds.messages():
                     self._writer.send(each.topic, each.partition, each.key, each.value)
@@ -368,7 +298,7 @@ class Publisher(Closing):
             )
         if report:
             self._reported_ns = now_ns
-        self._messages.clear()
+        self._pending.messages.clear()
         self._gone.published()
         self._table_feeds.published(stored)
         self._stored = position

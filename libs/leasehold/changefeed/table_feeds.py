@@ -9,7 +9,7 @@ topics, which at that place have those very rows.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from leasehold import __version__
@@ -26,8 +26,8 @@ from leasehold.changefeed.feed_messages import (
     FeedMessage,
     Prepared,
     messages_of,
-    prepare,
     prepare_row,
+    prepare_until_held,
 )
 from leasehold.changefeed.feed_schemas import NO_HEADS, FeedSchemas
 from leasehold.changefeed.held_feeds import HeldEvent, HeldFeeds, LateMessages
@@ -46,7 +46,6 @@ from leasehold.model.errors import (
     InvalidArgument,
     LeaseholdError,
     MalformedRequest,
-    RegistryUnavailable,
     TableBusy,
     UnknownTable,
 )
@@ -222,22 +221,18 @@ class FeedShell(Closing):
             return 0
         return self._take(self._feeds.follow(record, offset))
 
-    def _take(self, events: Iterable[Told]) -> int:
-        before = len(self._waiting)
-        for event in events:
-            hold = event.feed.hold if isinstance(event, RowTold) else None
-            if hold is None:
-                try:
-                    prepared = prepare(event, self._schemas)
-                    if prepared is not None:
-                        self._waiting.append(prepared)
-                    continue
-                except RegistryUnavailable as error:
-                    assert isinstance(event, RowTold), "nothing else has a schema"
-                    self._held.begin(event.feed, error)
-            assert isinstance(event, RowTold), "nothing else is held"
+    def _take(self, events: Sequence[Told]) -> int:
+        before, place = len(self._waiting), 0
+        while True:
+            place, error = prepare_until_held(events, place, self._schemas, self._waiting)
+            if place == len(events):
+                return len(self._waiting) - before
+            event = events[place]
+            assert isinstance(event, RowTold), "nothing else has a schema, or is held"
+            if error is not None:
+                self._held.begin(event.feed, error)
             self._keep(event)
-        return len(self._waiting) - before
+            place += 1
 
     def _keep(self, event: RowTold) -> None:
         """Keep an event of a feed that is held."""

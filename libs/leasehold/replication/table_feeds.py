@@ -18,6 +18,7 @@ from leasehold.events.debezium.table_form import Block, Image, Source, TableForm
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.log import (
+    Backfill,
     ChangeKind,
     Commit,
     Decisions,
@@ -87,6 +88,7 @@ class TableFeeds:
         self.feeds = {feed.name: feed for feed in feeds}
         self._tables: dict[int, Descriptor] = {}
         self._by_table: dict[int, list[Feed]] = {}
+        self._marks = False  # whether a feed takes part in the topic of transactions
         self._index()
         # One that takes over from another may come before it.
         for table in sorted(tables, key=lambda table: table.table_id):
@@ -122,8 +124,8 @@ class TableFeeds:
         if not self._tables:
             return told
         for lsn, commit in enumerate(record.commits, record.first_lsn):
-            events = list(self._events_of(commit, lsn, offset))
-            told += _with_marks(events, commit, f"{lsn}:{offset}")
+            events = self._events_of(commit, lsn, offset)
+            told += _with_marks(events, commit, f"{lsn}:{offset}") if self._marks else events
             told += self._take_versions(commit, lsn, offset)
         return told
 
@@ -162,59 +164,63 @@ class TableFeeds:
             yield RowTold(feed, feed.form, "r", image.key, None, image, source)
         feed.snapshot_went_on(found[-1][0] if found else b"", len(shown), last=last)
 
-    def _events_of(self, commit: Commit, lsn: int, offset: int) -> Iterator[RowTold]:
-        number = 0
-
-        def source(feed: Feed) -> Source:
-            version = feed.form.descriptor.version
-            return Source(lsn, number, offset, commit.commit_us, commit.request_id, version)
-
+    def _events_of(self, commit: Commit, lsn: int, offset: int) -> list[RowTold]:
+        telling = _Telling(commit, lsn, offset)
         for write in commit.catalog:
             if isinstance(write, TableTruncated) and write.table_id in self._tables:
                 self._rows.clear(write.table_id)
                 for feed in self._by_table.get(write.table_id, ()):
-                    number += 1
-                    yield RowTold(feed, feed.form, "t", (), None, None, source(feed))
-        for key, before, after, shown in self._rows_of(commit, lsn):
-            image = before or after
-            assert image is not None, key
-            for feed in self._by_table.get(image.table_id, ()):
-                event = feed.event_of(before, after, shown=shown)
-                if event is not None:
-                    number += 1
-                    yield RowTold(feed, feed.form, event.op, key, *event[1:], source(feed))
-
-    def _rows_of(
-        self, commit: Commit, lsn: int
-    ) -> Iterator[tuple[Key, Image | None, Image | None, bool]]:
-        """Yield each row of these tables that changes, with its images before and after, and
-        whether that is an event whatever they show."""
+                    telling.tell(feed, "t", (), None, None)
         for change in commit.changes:
-            if change.table_id not in self._tables:
+            table_id = change.table_id
+            if table_id not in self._tables:
                 continue
+            key = change.key
             # Of a row that is inserted there is none: that was verified.
             is_new = change.kind is ChangeKind.INSERT
-            before = None if is_new else self._rows.get(change.table_id, change.key)
+            before = None if is_new else self._rows.get(table_id, key)
             after = _image_of(change, lsn, commit.commit_us)
             if after is not None:
                 self._rows.put(after)
             elif before is not None:
-                self._rows.remove(change.table_id, change.key)
+                self._rows.remove(table_id, key)
             if before is not None or after is not None:
-                yield change.key, before, after, bool(change.locks) or after is None
+                shown = bool(change.locks) or after is None
+                self._tell(telling, table_id, key, before, after, shown=shown)
         for backfill in commit.backfills:
-            if backfill.table_id not in self._tables:
-                continue
-            for key, values in zip(backfill.keys, backfill.images, strict=False):
-                before = self._rows.get(backfill.table_id, key)
-                at = lsn, backfill.version, commit.commit_us
-                after = RowImage(backfill.table_id, key, {}, *at, values)
-                self._rows.put(after)
-                yield key, before, after, False
-            for after in copied_images(backfill, lsn, commit.commit_us):
-                before = self._rows.get(after.table_id, after.key)
-                self._rows.put(after)
-                yield after.key, before, after, False
+            if backfill.table_id in self._tables:
+                self._tell_filled(telling, backfill)
+        return telling.told
+
+    def _tell_filled(self, telling: _Telling, backfill: Backfill) -> None:
+        at = telling.lsn, backfill.version, telling.commit.commit_us
+        for key, values in zip(backfill.keys, backfill.images, strict=False):
+            filled = RowImage(backfill.table_id, key, {}, *at, values)
+            self._tell_image(telling, filled)
+        for copied in copied_images(backfill, telling.lsn, telling.commit.commit_us):
+            self._tell_image(telling, copied)
+
+    def _tell_image(self, telling: _Telling, after: RowImage) -> None:
+        """Tell of a row that a fill has changed, where a feed's columns show it."""
+        before = self._rows.get(after.table_id, after.key)
+        self._rows.put(after)
+        self._tell(telling, after.table_id, after.key, before, after, shown=False)
+
+    def _tell(
+        self,
+        telling: _Telling,
+        table_id: int,
+        key: Key,
+        before: Image | None,
+        after: Image | None,
+        *,
+        shown: bool,
+    ) -> None:
+        """Tell of a row to the feeds of its table; `shown`: whatever their columns show."""
+        for feed in self._by_table.get(table_id, ()):
+            event = feed.event_of(before, after, shown=shown)
+            if event is not None:
+                telling.tell(feed, event.op, key, event.before, event.after)
 
     def _take_versions(self, commit: Commit, lsn: int, offset: int) -> list[RowTold]:
         """Take what the commit makes of these tables, and those that are to take over from them.
@@ -267,9 +273,35 @@ class TableFeeds:
         self._by_table = {}
         for feed in self._on():
             self._by_table.setdefault(feed.table_id, []).append(feed)
+        self._marks = any(feed.definition.transactions for feed in self._on())
 
     def _on(self) -> Iterator[Feed]:
         return (feed for feed in list(self.feeds.values()) if feed.is_on)
+
+
+class _Telling:
+    """The events of a commit, in their order."""
+
+    def __init__(self, commit: Commit, lsn: int, offset: int) -> None:
+        self.commit = commit
+        self.lsn = lsn
+        self.told: list[RowTold] = []
+        self._offset = offset
+
+    def tell(
+        self, feed: Feed, op: str, key: Key, before: Image | None, after: Image | None
+    ) -> None:
+        """Add an event of a feed."""
+        form, commit = feed.form, self.commit
+        source = Source(
+            self.lsn,
+            len(self.told) + 1,
+            self._offset,
+            commit.commit_us,
+            commit.request_id,
+            form.descriptor.version,
+        )
+        self.told.append(RowTold(feed, form, op, key, before, after, source))
 
 
 def _is_public(table: Descriptor) -> bool:
