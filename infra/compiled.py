@@ -122,6 +122,12 @@ MODULES: Final = (
     ),
     *("transaction/decide.py", "transaction/locks.py", "transaction/sequence_operations.py"),
     *("transaction/overlay.py", "transaction/foreign_keys.py", "transaction/verify.py"),
+    *("events/debezium/avro_wire.py", "events/debezium/protobuf_wire.py"),
+    *("events/debezium/varints.py", "events/debezium/binary_events.py"),
+    *("replication/table_feeds.py", "replication/feed_state.py"),
+    *("replication/changefeed.py", "adapters/codec/published.py"),
+    *("changefeed/feed_messages.py", "changefeed/feed_schemas.py"),
+    *("changefeed/pending_messages.py", "adapters/sqlite/fed_rows.py"),
 )
 """What is compiled, of `leasehold`. Not the records: their shapes on the wire are read from their
 annotations, of which mypyc keeps half. Not the descriptor: it remembers properties in its own

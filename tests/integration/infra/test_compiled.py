@@ -38,6 +38,14 @@ OTHER_SESSIONS = (
     "adapters/postgres/test_server",
     "adapters/postgres/test_server_waits",
 )
+FEEDS = (
+    "events/test_feed_encodings",
+    "adapters/test_fed_rows",
+    "changefeed/test_changefeed_step",
+    "changefeed/test_feed_shell",
+    "changefeed/test_feeds_of_a_database",
+    "changefeed/test_held_feeds",
+)
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +123,7 @@ def test_the_services_of_a_cluster_are_compiled(build: Path, tmp_path: Path) -> 
     "names",
     [
         pytest.param(SESSIONS, id="short"),
+        pytest.param(FEEDS, id="feeds", marks=pytest.mark.long("half a minute; feeds' own tests")),
         pytest.param(
             OTHER_SESSIONS,
             id="other",
@@ -125,7 +134,8 @@ def test_the_services_of_a_cluster_are_compiled(build: Path, tmp_path: Path) -> 
     ],
 )
 def test_sessions_say_the_same(build: Path, names: tuple[str, ...]) -> None:
-    """What a client is told, statement by statement, is in the sessions' own tests."""
+    """What a client is told, statement by statement, is in the sessions' own tests, and what a feed
+    tells in its own."""
     modules = [f"tests/unit/{name}.py" for name in names]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *modules]
     environ = {**os.environ, "PYTHONPATH": f"{build}:{ROOT}"}
