@@ -1,8 +1,10 @@
 """Goal: stream processors that are not ours come to the table by a feed: Kafka Connect with
-Debezium's JDBC sink writes it into a PostgreSQL, and Flink SQL reads it as a table.
+Debezium's JDBC sink writes it into a PostgreSQL, and Flink SQL reads it as a table, in JSON and in
+Avro by a schema registry.
 
 Method: a synthetic log on a broker of its own, published by a changefeed, with a table of many
 types that gets a column on the way; what is in the real PostgreSQL at the end are the log's rows.
+The registry is a real one, too.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.events.debezium.column_types import Decimals
-from leasehold.events.debezium.definition import CreateFeed, Definition, encode_order
+from leasehold.events.debezium.definition import CreateFeed, Definition, Encoding, encode_order
 from leasehold.model.ids import genid
 from leasehold.model.records.log import ChangeKind, DescriptorWrite, RowChange
 from leasehold.model.topics import Topics
@@ -46,6 +48,7 @@ from tests.support.changefeed.changefeed_process import (
 from tests.support.changefeed.made_log import MadeLog
 from tests.support.cluster.system_cluster import until
 from tests.support.postgres.postgres_server import postgres_server
+from tests.support.registry.apicurio import apicurio
 
 pytestmark = pytest.mark.long("Kafka Connect, Flink and a PostgreSQL; `make feed-tools`")
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -53,7 +56,8 @@ TOOLS: Final = ROOT / ".leasehold"
 FLINK: Final = ROOT / "tests" / "support" / "flink" / "FeedTable.java"
 TOPICS: Final = Topics("sinks")
 DEADLINE_S: Final = 280
-TYPED, PLAIN, WITH_SCHEMAS = 1, 2, 3
+TYPED, PLAIN, WITH_SCHEMAS, AVRO = 1, 2, 3, 4
+FEEDS: Final = 4
 KEYS: Final = 40
 COLUMNS: Final = (
     Column(1, "id", Type("bigint"), False),
@@ -151,8 +155,11 @@ class TypedTable:
 
 
 class Published:
-    def __init__(self, cluster: LocalCluster, table: TypedTable, log: MadeLog) -> None:
+    def __init__(
+        self, cluster: LocalCluster, registry: str, table: TypedTable, log: MadeLog
+    ) -> None:
         self.cluster = cluster
+        self.registry = registry
         self.typed = table
         self._log = log
 
@@ -173,7 +180,10 @@ def topic(table_id: int) -> str:
 @pytest.fixture(scope="module")
 def feeds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
     folder = tmp_path_factory.mktemp("sinks")
-    with LocalCluster(folder / "cluster", Ports.free(), services=()) as cluster:
+    with (
+        apicurio(folder) as registry,
+        LocalCluster(folder / "cluster", Ports.free(), services=()) as cluster,
+    ):
         cluster.start_kafka()
         kafka = cluster.kafka_settings
         ensure_topics(kafka, TOPICS.all_static())
@@ -181,7 +191,7 @@ def feeds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
         log = MadeLog(11)
         log.claim()
         typed = TypedTable(log)
-        for table_id in (PLAIN, WITH_SCHEMAS):
+        for table_id in (PLAIN, WITH_SCHEMAS, AVRO):
             log.create_table(table_id)
             log.write_rows(table_id, commits=30, keys=20)
         typed.write(100)
@@ -191,24 +201,29 @@ def feeds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
             Definition(table="public.table_1", schemas=True, decimals=Decimals.PRECISE),
             Definition(table="public.table_2"),
             Definition(table="public.table_3", schemas=True),
+            Definition(table="public.table_4", encoding=Encoding.AVRO),
         )
         for number, definition in enumerate(orders):
             order = encode_order(CreateFeed(str(number), definition))
             writer.send(TOPICS.feeds.name, 0, b"", order)
         assert writer.close(30) == 0
-        access = {**cluster.addresses("changefeed"), "LEASEHOLD_DATABASE": TOPICS.database}
+        access = {
+            **cluster.addresses("changefeed"),
+            "LEASEHOLD_DATABASE": TOPICS.database,
+            "LEASEHOLD_REGISTRY": registry,
+        }
         with changefeed(access, TOPICS, folder) as process:
             begun = partial(_are_begun, kafka)
             wait_until(begun, process, folder)
             more = len(log.records)
-            for table_id in (PLAIN, WITH_SCHEMAS):
+            for table_id in (PLAIN, WITH_SCHEMAS, AVRO):
                 log.write_rows(table_id, commits=60, keys=20)
             typed.write(100)
             typed.publish((*COLUMNS, LATER))
             typed.write(100)
             append(kafka, TOPICS, log, more)
             wait_until(partial(has_stored, kafka, TOPICS, log), process, folder)
-        yield Published(cluster, typed, log)
+        yield Published(cluster, registry, typed, log)
 
 
 def _are_begun(kafka: Any) -> bool:
@@ -217,7 +232,7 @@ def _are_begun(kafka: Any) -> bool:
         for record in published(kafka, TOPICS.changefeed.name)
         if (record.key or b"").startswith(b"feed/")
     }
-    return len(stored) == 3 and all(state["snapshot"] is None for state in stored.values())
+    return len(stored) == FEEDS and all(state["snapshot"] is None for state in stored.values())
 
 
 def test_debezium_s_jdbc_sink_writes_a_postgresql(feeds: Published, tmp_path: Path) -> None:
@@ -309,9 +324,25 @@ class _Running:
         self._process.wait()
 
 
-@pytest.mark.parametrize("table_id", [PLAIN, WITH_SCHEMAS])
-def test_flink_sql_reads_a_feed_as_a_table(feeds: Published, table_id: int) -> None:
+@pytest.mark.parametrize("schemas", [False, True])
+def test_flink_sql_reads_a_feed_as_a_table(feeds: Published, schemas: bool) -> None:
     """Flink's own Kafka connector and debezium-json format, in a cluster of one process."""
+    options = {"format": "debezium-json", "debezium-json.schema-include": str(schemas).lower()}
+    _check_flink(feeds, WITH_SCHEMAS if schemas else PLAIN, options)
+
+
+def test_flink_sql_reads_a_feed_in_avro(feeds: Published) -> None:
+    """Flink's debezium-avro-confluent format: Confluent's client finds the writer's schema by the
+    number in each message, and Avro brings it to the columns that the table names."""
+    options = {
+        "format": "debezium-avro-confluent",
+        "debezium-avro-confluent.url": feeds.registry,
+    }
+    _check_flink(feeds, AVRO, options)
+
+
+def _check_flink(feeds: Published, table_id: int, options: Mapping[str, str]) -> None:
+    """Have Flink SQL read a feed by a format's options, and compare with the log's rows."""
     assert (TOOLS / "flink").is_dir(), "no Flink is here: run `make feed-tools`"
     opened = (
         *("java.base/java.util", "java.base/java.lang", "java.base/java.time"),
@@ -320,7 +351,7 @@ def test_flink_sql_reads_a_feed_as_a_table(feeds: Published, table_id: int) -> N
     program = [java(os.environ), "-Xmx600m", "-XX:TieredStopAtLevel=1"]
     program += [f"--add-opens={name}=ALL-UNNAMED" for name in opened]
     program += ["-cp", f"{TOOLS}/flink/*", str(FLINK)]
-    words = (feeds.cluster.bootstrap, topic(table_id), str(table_id == WITH_SCHEMAS).lower())
+    words = [feeds.cluster.bootstrap, topic(table_id), *map("=".join, options.items())]
     ended = subprocess.run(
         [*program, *words], capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )
