@@ -58,6 +58,7 @@ TARGETS: Final = {
     "connect_took_2000": Target(1_000, at_most=True),
     "idle_cpu_2000": Target(0.2, at_most=True),
     "agents_step_p50": Target(300, at_most=True),
+    "import_rate": Target(30_000, at_most=False),
     "backup_create": Target(30, at_most=True),
     "backup_restore": Target(30, at_most=True),
     **{

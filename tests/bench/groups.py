@@ -13,6 +13,7 @@ from tests.bench import (
     commit,
     cost,
     handover,
+    importing,
     init,
     levels,
     lock,
@@ -168,6 +169,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "rows": rows.METRICS,
     "backup": backup.METRICS,
+    "import": importing.METRICS,
 }
 """Group → its metrics, in the order in which they are printed."""
 SUMMARIES: Final = {
@@ -195,6 +197,7 @@ SUMMARIES: Final = {
     "bootstrap": "a new node and a new embedded replica on 1,000,000 rows",
     "rows": "what a row costs among 1,000,000 and 10,000,000",
     "backup": "1,000,000 rows backed up, verified and restored",
+    "import": "1,000,000 rows from a PostgreSQL by the command, and by COPY",
 }
 
 _ALONE: Final = {
@@ -218,6 +221,7 @@ _ALONE: Final = {
     "bootstrap": bootstrap.measure,
     "rows": rows.measure,
     "backup": backup.measure,
+    "import": importing.measure,
 }
 _ON_ROWS: Final = {
     "index": measure_index,

@@ -17,7 +17,7 @@ from tests.bench.tables import METRICS, PER_TABLE, sizes_of
 DEADLINE_S: Final = 400.0
 pytestmark = pytest.mark.long("each group starts a cluster of its own; `make bench` runs them")
 TRIED: Final = {
-    **{name: GROUPS[name] for name in ("agents", "bootstrap", "rows", "backup")},
+    **{name: GROUPS[name] for name in ("agents", "bootstrap", "rows", "backup", "import")},
     "tables": (
         *(f"{each}_{size}" for size in sizes_of(BenchSettings().for_trial()) for each in METRICS),
         *PER_TABLE,
