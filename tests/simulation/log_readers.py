@@ -1,5 +1,5 @@
-"""Who reads the log, as acknowledgements say it, and whether records are deleted that one of them
-needs (L11)."""
+"""Who reads the log, or takes a copy of a store, as acknowledgements say it, and whether records
+are deleted that one of them needs (L11)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from tests.simulation.harm import demand
 
 
 class _Reader(NamedTuple):
-    """`offset`: the furthest that it has said; `said_ns`: when it did last."""
+    """`offset`: the furthest that it has said; `said_ns`: when it did last; `away_ns`: how long
+    after that the log is kept for it."""
 
     offset: int
     said_ns: int
+    away_ns: int
 
 
 class LogReaders:
@@ -31,6 +33,7 @@ class LogReaders:
         self._log = topics.log.name
         self._acks = topics.acks.name
         self._away_ns = settings.away_ms * NS_PER_MS
+        self._copy_away_ns = settings.copy_away_ms * NS_PER_MS
         self._codec = codec
         self._readers: dict[str, _Reader] = {}
         self._bus = bus
@@ -44,11 +47,15 @@ class LogReaders:
             ack = self._codec.decode(message.value or b"")
         except MalformedRequest:
             return  # a stranger's
-        if isinstance(ack, Ack) and ack.role != COPY_ROLE:
+        if not isinstance(ack, Ack):
+            return
+        if ack.role == COPY_ROLE:
+            self._readers[ack.node] = _Reader(ack.offset, now_ns, self._copy_away_ns)
+        else:
             known = self._readers.get(ack.node)
             # Whose disk was set back has said more once: it knows that it may need a copy.
             offset = max(ack.offset, known.offset if known is not None else 0)
-            self._readers[ack.node] = _Reader(offset, now_ns)
+            self._readers[ack.node] = _Reader(offset, now_ns, self._away_ns)
 
     def _deleted(self, topic: str, below: int, now_ns: int) -> None:
         if topic != self._log:
@@ -56,7 +63,7 @@ class LogReaders:
         for name, reader in self._readers.items():
             away_ns = now_ns - reader.said_ns
             demand(
-                below <= reader.offset or away_ns > self._away_ns,
+                below <= reader.offset or away_ns > reader.away_ns,
                 "L11",
                 f"the log is deleted below {below}; {name}, which has said"
                 f" {away_ns // NS_PER_MS} ms ago that it is at {reader.offset}, needs it",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -15,7 +16,13 @@ from leasehold.in_process.cluster import ClusterShape, MemoryCluster
 from leasehold.in_process.node import MemoryNode
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
-from leasehold.model.errors import LeaseholdError, NotAuthentic, StoreUnwritable, UnknownTable
+from leasehold.model.errors import (
+    LeaseholdError,
+    LogStopped,
+    NotAuthentic,
+    StoreUnwritable,
+    UnknownTable,
+)
 from leasehold.model.features import incarnation_of
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.requests import Result, ResultBatch
@@ -291,6 +298,7 @@ class Simulation:
         self._told: dict[str, int] = {}
         self._seen_of: dict[str, tuple[int, int]] = {}  # records of the log that were looked at
         self._goal = 0
+        self._copies: dict[str, ExitStack] = {}  # that are under way, by who takes them
 
     @property
     def _deletes_log(self) -> bool:
@@ -451,12 +459,20 @@ class Simulation:
             self._judge_coherent(node)
 
     def _judge_stop(self, name: str, error: LeaseholdError) -> None:
-        """L2: nothing but its disk stops a node; and it is started again."""
-        disk = self.disks.of(name)
-        if not (isinstance(error, StoreUnwritable) and disk.failed):
+        """L2: nothing stops a node but its disk, and that the log has no longer what comes next for
+        it (whether that may be is judged when it is deleted: L11); and it is started again."""
+        full = isinstance(error, StoreUnwritable) and self.disks.of(name).failed
+        if not full and not self._is_left_behind(name, error):
             raise Harm(f"L2: {name} stops: {error}")
         self.note(f"{name} stops: {error}")
         self.machines.restart_once_there_is_room(name)
+
+    def _is_left_behind(self, name: str, error: LeaseholdError) -> bool:
+        """Return whether a node was told that the log begins behind it, and it does. One that has
+        read on behind the gap says something else."""
+        first = self.cluster.bus.first(self.cluster.topics.log.name)
+        told = isinstance(error, LogStopped) and f"begins at offset {first}" in error.message
+        return told and self._read_from(name) < first
 
     def read(self) -> MemorySnapshot | None:
         """A snapshot of a replicant that is coherent now, by chance which."""
@@ -490,6 +506,7 @@ class Simulation:
             self.restore(name, whole[0])
         self.note(f"{name} starts")
         node.start()
+        self._copies.pop(name, ExitStack()).close()  # it has been taken
 
     def _read_from(self, name: str) -> int:
         """Return the offset of the log from which a node goes on when it is started."""
@@ -499,13 +516,19 @@ class Simulation:
         return self.stores.get(name).position().offset
 
     def restore(self, name: str, source: str) -> None:
-        """A new disk: empty, or with a snapshot of another node's committed store."""
+        """A new disk: empty, or with a snapshot of another node's committed store, which is a copy
+        under way until this node starts."""
         part = self.stores.part_of(name)
         if source and not self.stores.part_of(source).is_whole:
             source = ""  # it hands out no copies
         store = MemoryStore(part=part)
+        copy = self._copies.setdefault(name, ExitStack())
+        copy.close()
         if source:
             store = self.stores.get(source).copy()
+            if self.cluster.nodes[source].up:
+                under_way = self.cluster.nodes[source].copies.of(store.position().offset, name)
+                copy.enter_context(under_way)
             if not part.is_whole:
                 store = store.narrowed(part)
         self.note(f"{name} will start from {f'a snapshot of {source}' if source else 'nothing'}")

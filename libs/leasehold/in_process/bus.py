@@ -77,15 +77,18 @@ class Message(NamedTuple):
 
 
 class Subscription:
-    """Deliveries of one partition from an offset on, in order; `cancel` ends them at once."""
+    """Deliveries of one partition from an offset on, in order; `cancel` ends them at once. `gone`
+    is called instead, once and as the last, where the next offset has been deleted."""
 
     def __init__(
         self,
         offset: int,
         deliver: Callable[[Message], None],
         delay_ns: Callable[[], int] = lambda: 0,
+        gone: Callable[[], None] | None = None,
     ) -> None:
         self.delay_ns = delay_ns
+        self.gone = gone
         self.next = offset
         self.deliver = deliver
         self.due_ns = 0
@@ -216,10 +219,15 @@ class MemoryBus:
         offset: int,
         deliver: Callable[[Message], None],
         delay_ns: Callable[[], int] = lambda: 0,
+        gone: Callable[[], None] | None = None,
     ) -> Subscription:
         """Deliver the partition from `offset` on. `delay_ns`: this reader's own delay, on top of
-        the bus's."""
-        subscription = Subscription(max(offset, self._first[topic, partition]), deliver, delay_ns)
+        the bus's. `gone` is called once where the next offset has been deleted, and nothing more is
+        delivered, as by a broker to readers that keep their own offsets; without it what is deleted
+        is passed over."""
+        first = self._first[topic, partition]
+        begin = offset if gone is not None else max(offset, first)
+        subscription = Subscription(begin, deliver, delay_ns, gone)
         self._subscriptions[topic, partition].append(subscription)
         self._schedule((topic, partition), subscription)
         return subscription
@@ -251,7 +259,11 @@ class MemoryBus:
         if not subscription.active:
             return
         index = offset - self._first[where]
-        subscription.next = offset + 1
         messages = self._messages[where]
+        if index < 0 and subscription.gone is not None:
+            subscription.cancel()
+            subscription.gone()
+            return
+        subscription.next = offset + 1
         if 0 <= index < len(messages):  # else deleted meanwhile
             subscription.deliver(messages[index])

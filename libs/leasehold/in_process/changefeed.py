@@ -33,6 +33,7 @@ from leasehold.replication.changefeed import (
     TruncationPublication,
     version_key,
 )
+from leasehold.replication.log.identity import check_reach
 
 CODEC: Final = MessagePackCodec()
 
@@ -93,7 +94,19 @@ class MemoryChangefeed(MemoryTask):
         position = self.position
         self._feed = Changefeed(position, jobs)
         log = self._topics.log.name
-        self.subscriptions[log] = self._bus.subscribe(log, 0, position.offset, self._read)
+        self.subscriptions[log] = self._bus.subscribe(
+            log, 0, position.offset, self._read, gone=self._stop_behind
+        )
+
+    def _stop_behind(self) -> None:
+        """End where the log has no longer what comes next."""
+        assert self._feed is not None, "a cancelled subscription tells nothing"
+        log, position = self._topics.log.name, self._feed.position
+        try:
+            check_reach(log, position, self._bus.first(log), self._bus.end(log))
+        except LogStopped as error:
+            self.error = error
+        self.crash()
 
     def _read(self, message: Message) -> None:
         assert self._feed is not None, "a cancelled subscription delivers nothing"

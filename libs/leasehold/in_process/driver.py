@@ -20,7 +20,7 @@ from leasehold.in_process.network import Hops
 from leasehold.in_process.process import MemoryProcess
 from leasehold.in_process.pubsub import MemoryPubSub
 from leasehold.model.audit import AuditEvent
-from leasehold.model.errors import LeaseholdError, LedgerUnavailable, MalformedRequest
+from leasehold.model.errors import LeaseholdError, LedgerUnavailable, LogStopped, MalformedRequest
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.requests import ResultBatch
 from leasehold.model.topics import MESSAGE_BYTES_MAX, PUBLISHED_BYTES_MAX
@@ -35,6 +35,7 @@ from leasehold.replication.effects import (
     Event,
     LedgerReplied,
     MasterLooked,
+    QueueLost,
     ReadersFound,
     RequestsReceived,
     Send,
@@ -45,6 +46,7 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.replication.log.ack_history import AckHistory
+from leasehold.replication.log.identity import check_reach
 from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node_settings import NodeSettings
 
@@ -158,8 +160,33 @@ class MemoryDriver:
 
             self._process.from_network(take)()
 
-        subscription = self._bus.subscribe(topic, 0, offset, deliver, self.hops.deliver_ns)
+        def gone() -> None:
+            def take() -> None:
+                if self._process.subscriptions.get(topic) is subscription:
+                    self._lose(topic)
+
+            self._process.from_network(take)()
+
+        can_lose = None if topic == self._topics.acks else gone
+        subscription = self._bus.subscribe(
+            topic, 0, offset, deliver, self.hops.deliver_ns, gone=can_lose
+        )
         self._process.subscriptions[topic] = subscription
+
+    def _lose(self, topic: str) -> None:
+        """Tell the node that the next offset of the log, or of a queue, has been deleted."""
+        self.stop(topic)
+        queue = self._topics.queues.get(topic)
+        if queue is not None:
+            self._step(QueueLost(queue, topic))
+            return
+        runner, first, end = self._runner, self._bus.first(topic), self._bus.end(topic)
+        try:
+            check_reach(topic, runner.node.position, first, end)
+        except LogStopped as error:
+            runner.stop(error, self._process.now())
+        else:
+            runner.start(first)  # a candidate that reads again what it has (`reads_from`)
 
     def _take(self, topic: str, message: Message) -> None:
         runner, now = self._runner, self._process.now()

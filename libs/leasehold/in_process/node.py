@@ -67,7 +67,7 @@ class MemoryNode(MemoryProcess):
             pubsub or MemoryPubSub(),
             hops or Hops(),
             self._tick,
-            self.crash,
+            self._end_by_itself,
         )
         self.received_records = 0
         """Of the log, in all its lives, that were published and not read."""
@@ -110,7 +110,7 @@ class MemoryNode(MemoryProcess):
         log, acks = self._topics.log, self._topics.acks
         identified = LogIdentified(log, self._bus.topic_id(log))
         self.runner.perform(node.step(identified, self.now()), self.now())
-        self.runner.start()
+        self.runner.start(min(self._bus.first(log), node.position.offset))
         if self.settings.candidate:
             kept = self._bus.end(log) - self._bus.first(log)
             enough = kept > self.settings.master.truncation.kept_records
@@ -121,6 +121,11 @@ class MemoryNode(MemoryProcess):
         """Kill -9: no farewell."""
         super().crash()
         self.driver.drop()
+
+    def _end_by_itself(self) -> None:
+        """End, for the reason that stands last in `history`."""
+        self.crash()
+        self.on_step(self)
 
     def stop(self) -> None:
         """Begin to stop cleanly: a master decides and answers what it has, as

@@ -67,8 +67,8 @@ def check_reach(topic: str, position: LogPosition, first: int, end: int) -> None
     if position.offset < first:
         raise LogStopped(
             f"the log begins at offset {first}, this process has applied it up to"
-            f" {position.offset}: what lies between was deleted; start it from a snapshot (a node:"
-            " remove its store)",
+            f" {position.offset}: what lies between was deleted; start it from a snapshot (a node"
+            " that is started again takes one by itself, where another serves them)",
             topic=topic,
         )
     if position.offset > end:
