@@ -17,7 +17,7 @@ from types import FrameType
 
 from infra.processes import ProcessFailure
 from tests.faults.campaign import Campaign, Wishes
-from tests.faults.mutations import MUTATIONS
+from tests.faults.mutations import BROKEN, MUTATIONS
 from tests.faults.parts import SETS
 from tests.faults.schedule import NotASchedule, Schedule, read_schedule
 
@@ -49,7 +49,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep histories and logs there")
     parser.add_argument("--shrink", action="store_true", help="make a failing schedule smaller")
     parser.add_argument("--tally", type=Path, metavar="FILE", help="add the figures to it")
-    parser.add_argument("--mutation", choices=MUTATIONS, help="break the product: is it seen?")
+    parser.add_argument(
+        "--mutation", choices=MUTATIONS, help="break the product, in a set that has it"
+    )
     return parser.parse_args(arguments)
 
 
@@ -67,7 +69,8 @@ def main(arguments: Sequence[str]) -> int:
         except (OSError, NotASchedule) as error:
             print(f"{path}: {error}", file=sys.stderr)
             return 2
-    parts = {schedule.parts for schedule in schedules} or {wanted.set}
+    of_set = BROKEN[wanted.mutation].parts if wanted.mutation else wanted.set
+    parts = {schedule.parts for schedule in schedules} or {of_set}
     if len(parts) > 1:
         print(f"schedules of one set at a time, not of {sorted(parts)}", file=sys.stderr)
         return 2

@@ -149,7 +149,7 @@ class FaultCluster(LocalCluster):
 def started(folder: Path, parts: Parts, libs: Path | None = None) -> Iterator[FaultCluster]:
     """A cluster of `parts` with everything ready, ended on the way out."""
     folder.mkdir(parents=True, exist_ok=True)
-    preloads = _preloads(folder, parts)
+    preloads = make_preloads(folder, parts)
     cluster = FaultCluster(folder / "cluster", parts, Links(), preloads, libs)
     with cluster:
         cluster.start_links()
@@ -174,7 +174,8 @@ def read_windows(cluster: FaultCluster) -> list[dict[str, Any]]:
     return [json.loads(record.value) for record in records if record.value]
 
 
-def _preloads(folder: Path, parts: Parts) -> Preloads:
+def make_preloads(folder: Path, parts: Parts) -> Preloads:
+    """Return a wall clock and a disk for each process that may have one, made in `folder`."""
     compiler = find_compiler()
     if compiler is None:
         return Preloads({}, {})

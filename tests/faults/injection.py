@@ -22,7 +22,10 @@ import redis
 from infra.ports import LOOPBACK
 from infra.processes import ProcessFailure
 from infra.redis.server import MEMORY_MB_MAX
+from leasehold.adapters.kafka.reader import Record
+from leasehold.adapters.kafka.whole_topic import read_to_end
 from leasehold.adapters.kafka.writer import TopicWriter
+from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
 from tests.faults.cluster import FaultCluster
 from tests.faults.kinds import (
@@ -66,13 +69,15 @@ class Injection:
         self._folder = folder
         self._burners: list[subprocess.Popen[bytes]] = []
         self._was: dict[str, str] = {}  # what a name stood for when a fault befell it
+        self._chunks: list[Record] = []
         self._befallen: dict[str, int] = {}  # calls that a disk's fault had befallen before
         self.effects: Counter[str] = Counter()
         """By the kind of fault: calls that were late or have failed, frames or bytes that are
-        lost."""
+        lost, records that came twice."""
         self._pause = threading.Event()  # never set: it paces
         self._begin: dict[str, Callable[[Event], None]] = {
             "kill": lambda e: self._kill(e.who),
+            "stop": lambda e: self._signal(e.who, signal.SIGTERM),
             "pause": lambda e: self._signal(e.who, signal.SIGSTOP),
             **dict.fromkeys(LINK_KINDS, self._disturb),
             "older_disk": self._older_disk,
@@ -104,6 +109,7 @@ class Injection:
             "controller_kill": lambda _: self._kill_controller(),
             "busy": self._burn,
             "poison": self._poison,
+            "late_chunks": self._keep_chunks,
         }
         self._mend: dict[str, Callable[[Event], None]] = {
             "pause": lambda e: self._signal(e.who, signal.SIGCONT),
@@ -123,6 +129,8 @@ class Injection:
             ),
             "busy": lambda _: self._quench(),
             "poison": lambda _: None,
+            "late_chunks": self._send_again,
+            "stop": self._stop_and_start,
             "broker_kill": lambda _: cluster.start(KAFKA, wait=False),
             **dict.fromkeys(LINK_KINDS, self._mend_link),
             **dict.fromkeys(("kill", "older_disk", "empty_disk", "torn_pages"), self._start),
@@ -178,6 +186,11 @@ class Injection:
 
     def _start(self, event: Event) -> None:
         self._cluster.start(self._was.pop(event.who, event.who), wait=False)
+
+    def _stop_and_start(self, event: Event) -> None:
+        """Start it again once it has ended, as in a rolling restart."""
+        self._cluster.stop(event.who)
+        self._cluster.start(event.who, wait=False)
 
     def _signal(self, name: str, number: signal.Signals) -> None:
         try:
@@ -354,3 +367,20 @@ class Injection:
                 writer.send(getattr(topics, event.who).name, 0, rng.choice((None, b"k")), data)
         finally:
             writer.close(5.0)
+
+    def _keep_chunks(self, event: Event) -> None:
+        """Keep what Spark has sent lately: what is decided stays in its topic for some seconds."""
+        topic = getattr(Topics(self._cluster.cluster_settings.database), event.who).name
+        with suppress(BusUnavailable):  # else another fault has it
+            self._chunks = list(read_to_end(self._cluster.kafka_settings, "late", topic, ASK_S))
+
+    def _send_again(self, event: Event) -> None:
+        """Send it once more, as a task that was taken for dead does."""
+        self.effects[event.kind] += len(self._chunks)
+        writer = TopicWriter(self._cluster.kafka_settings, "late")
+        try:
+            for each in self._chunks:
+                writer.send(each.topic, each.partition, each.key, each.value)
+        finally:
+            writer.close(5.0)
+        self._chunks = []

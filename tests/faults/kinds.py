@@ -120,6 +120,11 @@ def _clocked(parts: Parts) -> Sequence[str]:
     return (*parts.processes, *parts.redis_names)
 
 
+def _filled(parts: Parts) -> Sequence[str]:
+    """The topic by which Spark sends what it fills."""
+    return ("backfill",) if parts.has_spark else ()
+
+
 def _topics(_: Parts) -> Sequence[str]:
     return ("requests", "backfill", "acks", "log")
 
@@ -203,7 +208,7 @@ ENDS_ITS_PROCESS: Final = frozenset(
 """Who can't write, or has no memory, says so and ends, rather than go on with what it might not
 have."""
 STARTS_ANEW: Final = frozenset(
-    {"kill", "torn_pages", "redis_kill", "redis_empty", "redis_tail", "redis_sync_fails"}
+    {"kill", "stop", "torn_pages", "redis_kill", "redis_empty", "redis_tail", "redis_sync_fails"}
     | {"redis_failover", *ENDS_ITS_PROCESS}
 )
 COPIES: Final = frozenset(
@@ -221,6 +226,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     kind.name: kind
     for kind in (
         Kind("kill", 12, _processes, (0, 2_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
+        Kind("stop", 6, _processes, (0, 2_000), ROOM_MS, ROOM_MS),
         Kind("pause", 12, _processes, (200, 4_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
         Kind("cut", 16, _links, (200, 4_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _cut),
         Kind("delay", 8, _links, (500, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS, _delay),
@@ -269,6 +275,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("broker_kill", 2, _kafka, (0, 1_000), None, None),
         Kind("busy", 3, _machine, (500, 2_500), None, None, _burners),
         Kind("poison", 4, _topics, (100, 200), ROOM_MS, ROOM_MS, _poison),
+        Kind("late_chunks", 4, _filled, (500, 6_000), ROOM_MS, ROOM_MS),
         Kind("one_broker_kill", 6, _one_broker, (0, 6_000), *LED_AGAIN),
         Kind("one_broker_pause", 6, _one_broker, (200, 8_000), *LED_AGAIN),
         Kind(DISK_LOST, 3, _one_broker, (0, 3_000), *LED_AGAIN),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from infra.local_cluster import ROOT
+from tests.faults.parts import LIGHT, WITH_SPARK
 from tests.faults.schedule import Event
 
 LIBS: Final = ROOT / "libs"
@@ -28,13 +29,14 @@ class Edit(NamedTuple):
 class Mutation:
     """With its edit the promise `breaks` is broken. `events`: faults that lead to the harm; else
     `kinds` of which they are drawn, () = all. `levels` of the list-append transactions, () =
-    drawn."""
+    drawn. `parts`: the set that has what it breaks."""
 
     edit: Edit
     breaks: str
     events: tuple[Event, ...] = ()
     kinds: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
+    parts: str = LIGHT.name
 
 
 CUT: Final = {"way": "both"}
@@ -50,6 +52,19 @@ AWAY: Final = tuple(
     for server in ("kafka", "redis")
 )
 """Nodes that serve reads and hear nothing: neither the log nor what is told of it before."""
+HANDED_OVER: Final = tuple(
+    event
+    for at, master in ((300, "m1"), (5_300, "m2"), (10_300, "m1"))
+    for event in (
+        *(
+            Event(at, "cut", f"{who}-{server}", 2_500, {"way": "both"})
+            for who in ("r1", "e1")
+            for server in ("kafka", "redis")
+        ),
+        Event(at + 20, "stop", master, 1_500),
+    )
+)
+"""Readers that hear nothing, while a master hands its term over."""
 MASTERS_KILLED: Final = tuple(
     Event(at, "kill", who, 1_000) for at, who in ((200, "m1"), (4_000, "m2"), (8_000, "m1"))
 )
@@ -109,6 +124,16 @@ BROKEN: Final[Mapping[str, Mutation]] = {
         "D2: nobody holds a version below the one before the new one",
         (Event(100, "cut", "f1-kafka", 4_000, CUT),),
     ),
+    "a lease on any version": Mutation(
+        Edit(
+            LEDGER,
+            "  if version < math.max(row.current - 1, row.min) then"
+            " return refuse('too old', row) end\n",
+            "",
+        ),
+        "D1: leases are granted on the two newest versions alone",
+        (Event(100, "cut", "f1-redis", 5_500, CUT), Event(100, "cut", "f1-kafka", 9_500, CUT)),
+    ),
     "session a TTL too long": Mutation(
         Edit(
             "leasehold/lease/agent/session.py",
@@ -150,6 +175,29 @@ BROKEN: Final[Mapping[str, Mutation]] = {
         ),
         "C4: a node is waited for until its lease is over",
         AWAY,
+    ),
+    "a new master waits for nobody": Mutation(
+        Edit(
+            COHERENCY,
+            "                wait_until_ns=lease.until_ns,\n",
+            "                wait_until_ns=claimed_ns,\n",
+        ),
+        "C6: a new master waits for the leases that its predecessor granted",
+        HANDED_OVER,
+    ),
+    "chunks of a job that is over": Mutation(
+        Edit(
+            "leasehold/schema_change/job/chunk_acceptance.py",
+            "    job = _running(catalog, Phase.BACKFILLING, chunk.job_id, chunk.run)\n"
+            "    if job is None or job.copies_rows:\n",
+            "    job = catalog.jobs.get(chunk.job_id)\n"
+            "    if job is not None:\n"
+            "        return True\n"
+            "    if job is None or job.copies_rows:\n",
+        ),
+        "a chunk counts for the run that it names alone, while that goes on",
+        kinds=("late_chunks",),
+        parts=WITH_SPARK.name,
     ),
     "outcome lost on takeover": Mutation(
         Edit(

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.kinds import KINDS
 from tests.faults.mutations import BROKEN, LIBS, mutated
-from tests.faults.parts import LIGHT
+from tests.faults.parts import SETS
 from tests.faults.schedule import draw
 
 
@@ -37,11 +37,11 @@ def test_a_copy_is_broken_and_the_library_is_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_leads_to_its_harm_may_befall(name: str) -> None:
     for event in BROKEN[name].events:
-        assert event.who in KINDS[event.kind].whom(LIGHT)
+        assert event.who in KINDS[event.kind].whom(SETS[BROKEN[name].parts])
 
 
 @pytest.mark.parametrize("name", [name for name, each in BROKEN.items() if each.kinds])
 def test_faults_are_drawn_of_its_kinds_alone(name: str) -> None:
-    kinds = BROKEN[name].kinds
-    drawn = [event for seed in range(50) for event in draw(seed, LIGHT, only=kinds).events]
+    kinds, parts = BROKEN[name].kinds, SETS[BROKEN[name].parts]
+    drawn = [event for seed in range(50) for event in draw(seed, parts, only=kinds).events]
     assert {event.kind for event in drawn} == set(kinds)
