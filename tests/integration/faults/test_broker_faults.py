@@ -35,7 +35,8 @@ TOPIC: Final = "kept"
 def cluster(tmp_path: Path) -> Iterator[FaultCluster]:
     parts = SETS["light"]
     preloads = make_preloads(tmp_path, parts)
-    with FaultCluster(tmp_path / "cluster", parts, Links(), preloads) as made:
+    made = FaultCluster(tmp_path / "cluster", parts, Links(), preloads)
+    with made:
         made.start(KAFKA)
         yield made
 
