@@ -106,6 +106,22 @@ def test_l3_a_master_whose_requests_were_deleted_gives_its_term_up() -> None:
     stage.settle(stage.update(2, 22))
 
 
+def test_l2_a_changefeed_that_the_log_begins_behind_ends_with_words() -> None:
+    """It has no copy to begin from, and publishes nothing of what comes behind the gap."""
+    stage = Stage()
+    feed, log = stage.cluster.changefeed, stage.cluster.topics.log.name
+    feed.crash()
+    for value in range(3):
+        stage.settle(stage.update(1, value))
+    position = feed.position
+    stage.cluster.bus.delete_below(log, 0, position.offset + 2)
+    feed.start()
+    stage.until(lambda: not feed.up, "its end")
+    assert feed.error is not None
+    assert "what lies between was deleted" in feed.error.message
+    assert feed.position == position
+
+
 class Reader:
     """A subscriber that keeps what it is given, and how often it is told that something is gone."""
 

@@ -1,5 +1,5 @@
-"""Goal: what the harness does to a broker's disk and clock befalls a real one, and is over when it
-is mended.
+"""Goal: what the harness does to a broker's disk, its clock and its topics befalls a real one, and
+is over when it is mended.
 
 Method: the broker of a harness's cluster, alone, and the harness's own injection.
 """
@@ -16,6 +16,7 @@ from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from leasehold.adapters.kafka.whole_topic import read_to_end
+from leasehold.model.topics import Topics
 from tests.faults.cluster import FaultCluster, make_preloads
 from tests.faults.injection import FULL_FROM_BYTES, Injection
 from tests.faults.kinds import BROKER_FULL
@@ -29,6 +30,7 @@ from tests.support.cluster.system_cluster import until
 DEADLINE_S: Final = 120
 DAY_S: Final = 86_400
 TOPIC: Final = "kept"
+CHUNKS: Final = (b"\xc1 first", b"\xc1 second")
 
 
 @pytest.fixture
@@ -49,13 +51,14 @@ def make_topic(cluster: FaultCluster, **config: str) -> None:
 class Writer:
     """Writes records; keeps what the broker has acknowledged, with its times in ms."""
 
-    def __init__(self, cluster: FaultCluster) -> None:
+    def __init__(self, cluster: FaultCluster, topic: str = TOPIC) -> None:
+        self._topic = topic
         self._producer = Producer({**cluster.kafka_settings.librdkafka(), "acks": "all"})
         self.kept: list[bytes] = []
         self.times_ms: list[int] = []
 
     def send(self, data: bytes) -> None:
-        self._producer.produce(TOPIC, data, on_delivery=self._told)
+        self._producer.produce(self._topic, data, on_delivery=self._told)
 
     def write(self, data: bytes) -> None:
         """Write one, which is taken."""
@@ -120,3 +123,19 @@ def test_a_brokers_clock_is_set(cluster: FaultCluster, tmp_path: Path) -> None:
     first_ms = writer.times_ms[0]
     days = [round((each_ms - first_ms) / (1_000 * DAY_S)) for each_ms in writer.times_ms]
     assert days == [0, 1, 0, -1, 0]
+
+
+def test_what_spark_has_sent_comes_once_more(cluster: FaultCluster, tmp_path: Path) -> None:
+    """As it was, behind what was sent meanwhile."""
+    cluster.create_topics()
+    topic = Topics(cluster.cluster_settings.database).backfill.name
+    writer, injection = Writer(cluster, topic), Injection(cluster, tmp_path)
+    for chunk in CHUNKS:
+        writer.write(chunk)
+    late = Event(0, "late_chunks", "backfill", 0)
+    injection.begin(late)
+    writer.write(b"\xc1 meanwhile")
+    injection.mend(late)
+    there = [each.value for each in read_to_end(cluster.kafka_settings, "judge", topic)]
+    assert there == [*CHUNKS, b"\xc1 meanwhile", *CHUNKS]
+    assert injection.effects["late_chunks"] == len(CHUNKS)
