@@ -17,9 +17,10 @@ from tests.simulation.simulation import Plan, Simulation
 from tests.support.by_turns import by_turns
 from tests.support.run_id import run_id
 
-FIXED: Final = (1, 2, 6, 24, 44, 171, 20101)
+FIXED: Final = (1, 2, 6, 24, 44, 171, 20101, 20256)
 """6: a deposed master's record was answered after a restart. 171: a late call of an agent left a
-lease that nobody gave back. 20101: a node went on behind what had been deleted of the log."""
+lease that nobody gave back. 20101: a node went on behind what had been deleted of the log. 20256: a
+master took a failed write of its store for the fault of a schema change."""
 FRESH: Final = 6
 
 
