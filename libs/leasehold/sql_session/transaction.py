@@ -54,11 +54,10 @@ from leasehold.schema_change.plan.truncate import (
     with_referring,
 )
 from leasehold.sql.binding.select_for_verify import ShownRow
-from leasehold.sql.ddl.schema_statements import may_be_temporary, parse_statements
+from leasehold.sql.ddl.schema_statements import may_be_temporary
 from leasehold.sql.functions.system.sequence import DRAWS
 from leasehold.sql.functions.system.session import AsksAs, caller_of, drawing, reseed
 from leasehold.sql.planning.plan import Prepared, RowClaim
-from leasehold.sql.syntax.enum_names import EnumNames
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.sql_session.constraint_check import Claim, ConstraintCheck
@@ -68,6 +67,7 @@ from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.reference_check import ReferenceCheck
 from leasehold.sql_session.row_claims import RowClaims
 from leasehold.sql_session.statement_log import StatementLog
+from leasehold.sql_session.temporary_changes import TemporaryChanges
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned_version import check_pinned
 from leasehold.values.time_zone import zone_at
@@ -138,6 +138,7 @@ class ReplayableTransaction:
             self._pending, reads.budget, verified, temporary.claims, lost=self._lost
         )
         self._references = ReferenceCheck(self._pending, self._lost, verified)
+        self._temporary = TemporaryChanges(self._pending, self._constraints)
         self._check_may_block = check_may_block
         self._privileges = privileges or PrivilegeCheck()
         self._claims = claims
@@ -647,52 +648,11 @@ class ReplayableTransaction:
 
     def _change_temporary(self, text: str) -> list[Told] | None:
         """Run a change of temporary tables, and return what is told; None: it is of others. Raises
-        what `TemporarySchema.with_changes` raises, and what rows that are there break."""
+        what `TemporaryChanges.change` raises."""
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, Seen), "on a store of this process"
-            access, now = self.access(snapshot), snapshot.now
-            enums = EnumNames(access.find_enum, lambda _: 0)
-            said = parse_statements(text, (zone_at(self.context).key,), enums)
-            schema = self._pending.temporary
-            concerned = [schema.concerns(each.statement) for each in said]
-            if not any(concerned):
-                return None
-            if not all(concerned):
-                raise FeatureNotSupported(
-                    "one statement on temporary tables and on others is not supported: say two"
-                )
-            schema, told = schema.with_changes(said, access, self.context)
-            before = {table.table_id: table for table in self._pending.temporary.made.values()}
-            mark = self._pending.mark()
-            self._pending.change_temporary(schema)
-            try:
-                for table in schema.made.values():
-                    if table is not before.get(table.table_id):
-                        self._check_temporary(table, now)
-            except BaseException:
-                self._pending.back_to(mark)
-                raise
-        return told
-
-    def _check_temporary(self, table: Descriptor, now: SqliteSnapshot) -> None:
-        """Check the rows of a temporary table that was changed against what it demands now. Raises
-        NotNullViolation, CheckViolation, DuplicateKey."""
-        images = self._pending.images((table.table_id,))[table.table_id][1]
-        writes = [
-            RowWrite(key, {}, image, None, frozenset())  # no INSERT, of which the key is told first
-            for key, image in images.items()
-            if image is not None
-        ]
-        for column in table.by_name.values():
-            demanded = column.refuses_null or column.element_id in table.primary_key
-            if demanded and any(w.after.get(column.element_id) is None for w in writes if w.after):
-                raise NotNullViolation(
-                    f'column "{column.name}" of relation "{table.name}" contains null values',
-                    table=table.name,
-                    column=column.name,
-                )
-        if writes:
-            self._constraints.remember(table, self._constraints.check(table, writes, now))
+            access = self.access(snapshot)
+            return self._temporary.change(text, snapshot.now, access, self.context)
 
     @property
     def temporary(self) -> TemporarySchema:
@@ -701,12 +661,9 @@ class ReplayableTransaction:
 
     def drop_temporary(self) -> str:
         """Drop all temporary tables, and return the statement that does so, "" for none."""
-        made = self._pending.temporary.made.values()
-        names = [quoted(table.name) for table in made if table.sequence is None]
-        if not names:
-            return ""
-        text = f"DROP TABLE {', '.join(names)} CASCADE"
-        self._change_temporary(text)
+        text = self._temporary.drop_text()
+        if text:
+            self._change_temporary(text)
         return text
 
     def keep_temporary(self, temporary: TemporaryTables) -> None:
