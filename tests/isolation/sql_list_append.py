@@ -26,20 +26,27 @@ READS: Final = (
 """The same list, read by key in each of these."""
 
 
+LOCKS: Final = ("for update", "for share", "for no key update", "for key share of guard")
+
+
 class SqlListAppend(ListAppend):
     """`run()`, then `anomalies()`, then `close()`. `ended`: SQLSTATEs of transactions that did not
-    commit."""
+    commit. `locks`: each begins by a lock of one row, which none of them changes."""
 
     faults = 0.012
 
-    def __init__(self, folder: Path, seed: int, level: str) -> None:
+    def __init__(self, folder: Path, seed: int, level: str, *, locks: bool = False) -> None:
         self._folder = folder
+        self._locks = locks
         super().__init__(seed, level)
         self.ended: list[str] = []
         self.crashes = self._asked = 0
         self.sql_stage.repeats = 0.25
         rows = ", ".join(f"({number}, '')" for number in range(LISTS))
         self.sql_stage.ask_sql("r1", f"insert into lists values {rows}")
+        if locks:
+            self.sql_stage.ask_sql("r1", "create table guard (id int primary key, n int)")
+            self.sql_stage.ask_sql("r1", "insert into guard values (1, 0)")
 
     def _made_stage(self) -> Stage:
         self.sql_stage = SqlStage(self._folder)
@@ -64,6 +71,9 @@ class SqlListAppend(ListAppend):
                 tx = SqlClient(self.sql_stage, client.node)
                 client.tx = tx
                 tx.ask(BEGIN[self.isolation.level])
+                if self._locks:
+                    lock = LOCKS[client.told.number % len(LOCKS)]
+                    assert tx.ask(f"select n from guard where id = 1 {lock}") == [(0,)]
             elif client.done < len(client.steps):
                 self._said(client, tx, client.steps[client.done])
                 client.done += 1

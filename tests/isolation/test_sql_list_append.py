@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from leasehold.transaction.isolation import Level
+from tests.isolation.list_append import TRANSACTIONS
 from tests.isolation.sql_list_append import SqlListAppend
 from tests.isolation.test_list_append import GIVEN, MAY
-from tests.models.mutants.transaction import VerifyRules, broken
+from tests.models.mutants.transaction import LockRules, VerifyRules, broken
 from tests.models.summary import Tell
 
 SEEDS = (int(GIVEN),) if GIVEN else (1, 2, 3, 4)
@@ -43,6 +45,49 @@ def test_no_anomaly_that_the_level_prevents(level: Level, tmp_path: Path, tell: 
     assert set(ended) <= ENDINGS
     if not GIVEN:
         assert bool(seen) == bool(MAY[level]), "what is allowed does happen in such histories"
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_who_locks_a_row_first_is_serializable_at_every_level(
+    level: Level, tmp_path: Path, tell: Tell
+) -> None:
+    """No transaction changes the row. In PostgreSQL each would wait for the one before it."""
+    ended: Counter[str] = Counter()
+    committed = 0
+    for seed in SEEDS:
+        run = SqlListAppend(tmp_path / str(seed), seed, level, locks=True)
+        run.run()
+        found = run.anomalies(real_time=level is Level.LINEARIZABLE)
+        run.close()
+        assert not found, f"seed {seed}: {found} at {level.value}"
+        ended.update(run.ended)
+        committed += sum(t.committed for t in run.history)
+    tell(
+        f"SQL list-append under a row lock, {level.value}: seeds {SEEDS}, {committed} commits,"
+        f" refused {dict(ended)}; seen: none"
+    )
+    assert set(ended) <= ENDINGS
+    assert committed > len(SEEDS) * TRANSACTIONS // 10
+
+
+LOCK_RULES: Final = {
+    "locked_rows_are_written": {"G-single", "G2-item"},
+    "selects_behind_locks_are_compared": {"G-single", "G2-item"},
+    "unwritten_locks_are_checked": {"G-single"},
+}
+
+
+@pytest.mark.parametrize("rule", LOCK_RULES)
+def test_without_a_rule_of_row_locks_it_is_not(rule: str, tmp_path: Path) -> None:
+    found: set[str] = set()
+    for seed in SEEDS:
+        run = SqlListAppend(tmp_path / str(seed), seed, "read committed", locks=True)
+        with broken(LockRules(**{rule: False})):
+            run.run()
+        found |= run.anomalies()
+        run.close()
+    assert found
+    assert found <= LOCK_RULES[rule]
 
 
 def test_without_the_check_of_what_was_read_there_is_write_skew(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from leasehold.model.errors import (
     Refused,
     SnapshotTooOld,
     StaleVersion,
+    VerifyError,
 )
 from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.node.bootstrap import bootstrap
@@ -364,8 +365,11 @@ class Replica(Closing):
                     value = work(writes)
                     on_conflict = OnConflict.REPLAY if run_again else OnConflict.FAIL
                     request = writes.request(request_id, submitted + 1, on_conflict)
-                    if request is None:
+                    if request is None and writes.locks_stand():
                         return Transacted(value, 0, run)
+                    if request is None:
+                        self._check_runs_again(run_again=run_again)
+                        continue
                     outcome = self.serving.submit(request, timeout_s)
             except (StaleVersion, SnapshotTooOld):
                 if not run_again:
@@ -382,6 +386,13 @@ class Replica(Closing):
             submitted, last = outcome.attempt, request
             self.serving.sessions.count_replay()
         raise self._give_up(last, timeout_s)
+
+    def _check_runs_again(self, *, run_again: bool) -> None:
+        """Raise VerifyError where a transaction that has only read, and locked rows that have
+        changed since, is not run again."""
+        if not run_again:
+            raise VerifyError("a row that this transaction has locked was changed since, or locked")
+        self.serving.sessions.count_replay()
 
     def _give_up(self, last: ChangeRequest | None, timeout_s: float) -> Refused:
         """Return the error, after the master has decided that it is given up (L5): asking later

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
@@ -20,17 +20,27 @@ SEEN_BYTES: Final = 300
 """Of a row that was read, beside its key: about what keeps that."""
 
 
+class Locked(NamedTuple):
+    """A row that was locked, with the genids that it had then; none: of one that its transaction
+    has written before."""
+
+    table: Descriptor
+    genids: Genids
+
+
 class RowsSeen:
     """The rows that were read, with the genids that their *first* read has seen.
 
     ROLLBACK TO takes nothing of it back: the client knows what was read. `reads` is the read set of
-    levels that verify all reads, and of SELECTV at every level.
+    levels that verify all reads, and of SELECTV at every level. `locked`: the rows of FOR UPDATE
+    and its like, which are verified as well.
     """
 
     def __init__(self, budget: Budget) -> None:
         """Begin. `budget` holds what is kept."""
         self._budget = budget
         self.reads = ReadsSoFar()
+        self.locked: dict[RowName, Locked] = {}
         self._genids: dict[RowName, Genids] = {}
         self._elements: dict[RowName, set[int]] = {}
 
@@ -66,10 +76,17 @@ class RowsSeen:
         if selectv and row is not None:
             self.reads.visited(descriptor, key, row.genids)
 
-    def visit(self, descriptor: Descriptor, key: Key, genids: Genids) -> None:
-        """Keep a row that SELECTV has shown. Raises MalformedRequest for too many."""
-        self._keep((descriptor.table_id, key), genids)
-        self.reads.visited(descriptor, key, genids)
+    def visit(self, descriptor: Descriptor, key: Key, genids: Genids, locks: bool = False) -> None:
+        """Keep a row that SELECTV has shown, or FOR UPDATE (`locks`). Raises MalformedRequest for
+        too many."""
+        name = descriptor.table_id, key
+        if genids:
+            self._keep(name, genids)
+            self.reads.visited(descriptor, key, genids)
+        nobody_else = descriptor.temporary or descriptor.provisional
+        if locks and not nobody_else and name not in self.locked:
+            self._budget.hold(SEEN_BYTES + size_of(key))
+            self.locked[name] = Locked(descriptor, genids)
 
     def expected(self, descriptor: Descriptor, key: Key, changed: Iterable[int]) -> Expected:
         """Return the genids of the locks over the columns that were read or are changed (T1)."""

@@ -38,6 +38,7 @@ from leasehold.transaction.binding import binding
 from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.isolation import ISOLATION, Isolation, Level
 from leasehold.transaction.locks import Expected
+from leasehold.transaction.pinned_version import check_pinned
 from leasehold.values.storage import from_storage, to_json
 
 if TYPE_CHECKING:
@@ -351,9 +352,10 @@ class WriteSet:
             if self.sequence_values is None
             else self.sequence_values.settings(pending.committed_sequences)
         )
+        written = join_writes(pending.operations, _changed_keys(pending.schema))
         return ChangeRequest(
             request_id,
-            (*settings, *join_writes(pending.operations, _changed_keys(pending.schema))),
+            (*settings, *written, *self._lock_operations()),
             sql=pending.text,
             on_conflict=on_conflict,
             attempt=attempt,
@@ -362,6 +364,35 @@ class WriteSet:
             time_zones=pending.schema.zones,
             notifications=pending.notifications.of_session(*self.notifier),
         )
+
+    def _lock_operations(self) -> Iterator[Operation]:
+        """Yield the locked rows as updates of nothing, which give them new genids.
+
+        ⚠ Who has locked one of them, too, and has not seen what this transaction writes elsewhere,
+        is refused by that (T1): that they are verified is not enough where neither changes them."""
+        rows = self.pending.rows
+        gone = {table.table_id for table in self.pending.schema.dropped.values()}
+        for (table_id, key), (table, _) in self.seen.locked.items():
+            written = table.one_lock and (table_id, key) in rows
+            if table_id not in gone and not written:
+                outside = _outside_key(table, key)
+                yield Operation(OperationKind.UPDATE, table.name, outside, {}, None, table.version)
+
+    def locks_stand(self) -> bool:
+        """Return whether the rows that it has locked are as they were then. What it has read since
+        is so of one moment, to all that lock them before they write; of a level of one moment it is
+        in any case. Raises NotCoherent, StaleVersion.
+
+        This node tells by its own store: what it lacks no statement of the transaction has read."""
+        if not self.seen.locked or self.isolation.one_snapshot:
+            return True
+        with self._reads.snapshot() as snapshot:
+            for (table_id, key), (table, genids) in self.seen.locked.items():
+                check_pinned(table, snapshot.min_version(table_id))
+                row = snapshot.get(table, key)
+                if row is None or any(row.genids.get(g) != v for g, v in genids.items()):
+                    return False
+        return True
 
     def job_request(self, request_id: bytes) -> ChangeRequest:
         """Return the request of the job that is held for the rows."""
@@ -396,7 +427,17 @@ class WriteSet:
 
         operations = tuple(map(under, request.operations))
         zones = schema.request_texts(late=True)[1]
-        return request._replace(operations=operations, releases=releases, time_zones=zones)
+        request = request._replace(operations=operations, releases=releases, time_zones=zones)
+        if request.reads is None:
+            return request
+        tables = tuple(
+            read
+            if number is None
+            else read._replace(table=schema.shown[number].table.name, version=job.versions[number])
+            for read in request.reads.tables
+            for number in [numbers.get(names.get(read.table, read.table))]
+        )
+        return request._replace(reads=request.reads._replace(tables=tables))
 
     # ------------------------------------------------------------ inside
 
@@ -431,10 +472,7 @@ class WriteSet:
         expect: Expected | None,
         arbiters: tuple[str, ...] = (),
     ) -> None:
-        outside = tuple(
-            to_json(column.type, value)
-            for column, value in zip(descriptor.key_columns, key, strict=True)
-        )
+        outside = _outside_key(descriptor, key)
         self._add_operation(kind, descriptor, outside, values, expect, arbiters)
 
     def _add_operation(
@@ -452,6 +490,13 @@ class WriteSet:
             descriptor,
             Operation(kind, descriptor.name, outside, dict(values), expect, version, arbiters),
         )
+
+
+def _outside_key(descriptor: Descriptor, key: Key) -> Key:
+    return tuple(
+        to_json(column.type, value)
+        for column, value in zip(descriptor.key_columns, key, strict=True)
+    )
 
 
 def _changed_keys(schema: BlockSchema) -> dict[str, frozenset[str]]:

@@ -131,10 +131,12 @@ def commit(
     Raises what the master refused with, what that statement is refused with when it runs again,
     GaveUp (40001), OutcomeUnknown (08007), BusUnavailable.
     """
-    if not transaction.has_written:
-        return None
     if not transaction.isolation.replays:
         replays_max = 0
+    if not transaction.has_written:
+        if transaction.rests_on_locks:
+            _check_locks(transaction, node, fresh, replays_max, limits)
+        return None
     request = sent.request if sent else mark(first_request(transaction, replays_max))
     running, submitted = transaction, 0
     try:
@@ -174,6 +176,35 @@ def commit(
     raise GaveUp(
         f"could not serialize access: refused {submitted} times by a verify error; others change"
         " the same rows faster than it runs"
+    )
+
+
+def _check_locks(
+    transaction: ReplayableTransaction,
+    node: SqlNode,
+    fresh: Callable[[], ReplayableTransaction],
+    replays_max: int,
+    limits: Limits,
+) -> None:
+    """Check that what a transaction that has written nothing was shown behind its row locks is of
+    one moment: that is so while they stand, and if it comes out the same when it runs again.
+
+    The master is not asked: of what this node lacks nothing was shown. Raises Contradicted, GaveUp
+    (40001)."""
+    running = transaction
+    try:
+        for left in range(replays_max, -1, -1):
+            if running.locks_stand():
+                return
+            if left:
+                node.sessions.count_replay()
+                running = _rerun(transaction, running, fresh, limits, None)
+    finally:
+        if running is not transaction:
+            running.close()
+    raise GaveUp(
+        "could not serialize access: a row that this transaction has locked was changed since, or"
+        " locked by another one that has committed"
     )
 
 

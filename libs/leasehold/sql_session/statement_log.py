@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any, Final
 
 from leasehold.adapters.sqlite.query import ROW_BYTES
@@ -34,6 +34,7 @@ class StatementLog:
     statement draws follows from it. `context` is as the session is now, `deferred` are the foreign
     keys that are left to COMMIT. An update stays one that
     the master may compute as long as no other step rests on its row (`AtCommit`).
+    `rests_on_locks`: rows were shown behind a row lock.
     """
 
     def __init__(
@@ -43,9 +44,12 @@ class StatementLog:
         pending: PendingChanges,
         budget: Budget,
         deferred: DeferredKeys = AS_DEFINED,
+        locked: Sized = (),
     ) -> None:
-        """Begin. `budget` holds the steps."""
+        """Begin. `budget` holds the steps; `locked` are the rows that it has locked by now."""
         self._budget = budget
+        self._locked = locked
+        self.rests_on_locks = False
         self._texts: set[int] = set()  # by identity: a step holds its own
         self._isolation = isolation
         self._pending = pending
@@ -117,6 +121,10 @@ class StatementLog:
         told = Told.SELECTED if cursor is None else Told.FETCHED
         if plan.visits is not None:
             told = Told.VISITED
+        elif self._locked and not plan.explain:
+            # ⚠ What a client reads under a lock, and writes for it, nobody else may change.
+            self.rests_on_locks = True
+            told = Told.LOCKED if cursor is None else told
         compared = self._isolation.verifies_reads or told is not Told.SELECTED
         if plan.explain or not self._isolation.replays or not compared:
             return None
@@ -138,6 +146,8 @@ class StatementLog:
         """Keep that what comes of the statement depends on the rows that it reads with each of
         these values: they are to be at COMMIT as it has seen them."""
         for part in plan.plans:
+            if part.visits is not None and part.visits.locks and self._locked:
+                self.rests_on_locks = True  # it shows more rows behind a lock
             for values in many if part.reads.places else many[:1]:
                 for read in _keys_read(part, values):
                     self._at_commit.read(read.table_id, read.prefix if read.whole else None)

@@ -130,7 +130,8 @@ class ReplayableTransaction:
         self.final: ReplayableTransaction = self
         """The run of it that was committed."""
         self._pending = self._writes.pending
-        self.log = StatementLog(isolation, context, self._pending, reads.budget, deferred)
+        locked = self._writes.seen.locked
+        self.log = StatementLog(isolation, context, self._pending, reads.budget, deferred, locked)
         self.sequence_values = sequence_values
         verified = self._writes.seen.reads if isolation.verifies_reads else None
         self._lost = LostValues(self._pending)
@@ -714,6 +715,17 @@ class ReplayableTransaction:
     @property
     def has_written(self) -> bool:
         return bool(self._pending)
+
+    @property
+    def rests_on_locks(self) -> bool:
+        """Whether it ends here, and what it was shown is of one moment only if its locks stand."""
+        newest = not self.isolation.one_snapshot
+        return newest and self.log.rests_on_locks and not self.has_written
+
+    def locks_stand(self) -> bool:
+        """Return whether the rows that it has locked are as they were then. Raises NotCoherent,
+        StaleVersion."""
+        return self._coherently(self._writes.locks_stand)
 
     def savepoint(self) -> Savepoint:
         return Savepoint(self._pending.mark(), len(self.log.steps), self.log.deferred)

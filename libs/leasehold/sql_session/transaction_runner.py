@@ -192,7 +192,8 @@ class TransactionRunner:
         if self._state.locks.is_used:  # they are given back before it is answered
             return WouldBlock()
         if current is None or not current.has_written:
-            return None
+            checks = isinstance(current, ReplayableTransaction) and current.rests_on_locks
+            return WouldBlock() if checks else None
         self._state.listening.prepare()
         if self._sent is None:
             replays_max = self._replays_max

@@ -127,7 +127,9 @@ def _composed(
     if kind is _UPDATE and row is not None:
         changed = bound.values(operation.values, row.values, keys=operation.kind is _UPDATE)
         moves = bound.moves(changed, key)
-        if descriptor.row_locks and not moves:
+        # An update of nothing by somebody who expects nothing is how a row is locked: all of it.
+        of_all = not changed and operation.expect is None
+        if descriptor.row_locks and not moves and not of_all:
             locks = covering_locks(descriptor, descriptor.changed_with(changed))
     seen = operation.expect
     if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):

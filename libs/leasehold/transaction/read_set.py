@@ -89,13 +89,15 @@ class ReadsSoFar:
         self._of(descriptor).become_whole()
 
     def visited(self, descriptor: Descriptor, key: Key, genids: Genids) -> None:
-        """SELECTV has shown a row with those genids. Raises MalformedRequest for too many."""
+        """SELECTV or FOR UPDATE has shown a row with those genids. Raises MalformedRequest for too
+        many."""
         read = self._of(descriptor)
         read.visited.setdefault(key, _seen(descriptor, key, genids))
         if len(read.visited) > VISITED_MAX:
             raise MalformedRequest(
-                f"SELECTV may visit {VISITED_MAX} rows of table {descriptor.name!r} in one"
-                " transaction; use isolation level serializable for more"
+                f"SELECTV and FOR UPDATE may visit {VISITED_MAX} rows of table"
+                f" {descriptor.name!r} in one transaction; use isolation level serializable for"
+                " more"
             )
 
     def read_set(self, lsn: int) -> ReadSet | None:
@@ -143,7 +145,7 @@ def _check_visited(descriptor: Descriptor, seen: Visited, past: Past) -> None:
     _fits(descriptor, len(key), len(descriptor.primary_key))
     row = past.row(descriptor, key)
     if row is None or _seen(descriptor, key, row.genids) != seen:
-        raise _changed(descriptor, f"row {key!r:.200} was visited by SELECTV", key)
+        raise _changed(descriptor, f"row {key!r:.200} was locked, or visited by SELECTV", key)
 
 
 def _seen(descriptor: Descriptor, key: Key, genids: Genids) -> Visited:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leasehold.transaction.isolation import Isolation
 
@@ -24,8 +24,12 @@ class Told(StrEnum):
     FETCHED = "rows fetched"
     SELECTED = "rows selected"
     VISITED = "rows visited"  # SELECTV, SELECT … FOR UPDATE
+    LOCKED = "rows selected behind a row lock"
     OWN = "rows of its own that were shown"  # behind the answer of what has made them so
     ERROR = "error"
+
+
+_OF_ROWS: Final = (Told.RETURNED, Told.FETCHED, Told.SELECTED, Told.VISITED, Told.LOCKED)
 
 
 class Answer(NamedTuple):
@@ -45,7 +49,8 @@ def contradiction(
     """Return why a replay whose answers are `again` may not commit after `sent`; "" if it may.
 
     Rows of plain SELECTs count from serializable up: below, each statement may see other rows
-    anyway, but of those that the transaction itself has written."""
+    anyway, but of those that the transaction itself has written, and behind a row lock, which is
+    there to keep others away from what is read then."""
     number = 0
     for before, now in zip(sent, again, strict=False):
         number += before.told is not Told.OWN or not number
@@ -65,7 +70,6 @@ def contradiction(
 
 
 def _comparable(answer: Answer) -> object:
-    rows = answer.told in (Told.RETURNED, Told.FETCHED, Told.SELECTED, Told.VISITED)
-    if rows and not answer.ordered:
+    if answer.told in _OF_ROWS and not answer.ordered:
         return answer.told, Counter(map(repr, answer.value))
     return answer.told, repr(answer.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,7 +17,9 @@ from leasehold.model.keys import Key
 from leasehold.model.records.jobs import Chunk
 from leasehold.model.records.log import ChangeKind, RowChange
 from leasehold.model.records.requests import Operation, ReadRange, TableReads
+from leasehold.replica.write_set import WriteSet
 from leasehold.replication.master import backfill, chunk_decider
+from leasehold.sql_session.statement_log import StatementLog
 from leasehold.transaction import (
     decide,
     pinned_version,
@@ -73,6 +75,13 @@ class ReplayRules:
     answers_are_compared: bool = True  # T2
 
 
+@dataclass(frozen=True, slots=True)
+class LockRules:
+    locked_rows_are_written: bool = True  # T1: two that lock one row, and change others, collide
+    selects_behind_locks_are_compared: bool = True  # T2: what a client has read under a lock
+    unwritten_locks_are_checked: bool = True  # who has only read has read one moment
+
+
 def broken(rules: Any) -> AbstractContextManager[None]:
     return BREAKS.broken_in(rules)
 
@@ -113,6 +122,25 @@ def _look_at_what_is_there(
     *more: Any,
 ) -> None:
     kept(descriptor, index_id, part, lsn, _WithoutWhatIsGone(past), *more)
+
+
+# -------------------------------------------------------------- row locks
+
+
+@BREAKS("locked_rows_are_written", WriteSet, "_lock_operations")
+def _write_no_locked_row(_kept: Any, *_: Any) -> Iterator[Operation]:
+    yield from ()
+
+
+@BREAKS("selects_behind_locks_are_compared", StatementLog, "add_query")
+def _log_as_if_nothing_were_locked(kept: Any, log: StatementLog, *more: Any, **named: Any) -> Any:
+    with patch.object(log, "_locked", ()):
+        return kept(log, *more, **named)
+
+
+@BREAKS("unwritten_locks_are_checked", WriteSet, "locks_stand")
+def _let_them_stand(_kept: Any, *_: Any) -> bool:
+    return True
 
 
 # -------------------------------------------------------------- what is changed

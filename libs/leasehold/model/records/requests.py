@@ -88,7 +88,7 @@ class ReadRange(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """A row as SELECTV has shown it: (lock id, genid) of all its locks."""
+    """A row as SELECTV or FOR UPDATE has shown it: (lock id, genid) of all its locks."""
 
     key: Key
     genids: tuple[tuple[int, int], ...]

@@ -1,6 +1,6 @@
 """SELECTV and FOR UPDATE: which rows a query has shown, so that COMMIT can verify that they are
-still the same. A row of the result is made of one row of each table in FROM: their keys and genids
-stand behind the columns that the client gets."""
+still the same, and write those that were locked. A row of the result is made of one row of each
+table in FROM: their keys and genids stand behind the columns that the client gets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ from leasehold.sql.syntax.tree import SELECTV
 from leasehold.sql.syntax.tree import Visits as Asked
 
 Rows = list[tuple[Any, ...]]
-Visit = Callable[[Descriptor, Key, Genids], None]
+Visit = Callable[[Descriptor, Key, Genids, bool], None]
+"""Is told of a row of a table, its genids, none of one that its transaction has written, and
+whether it is locked."""
 
 
 class ShownRow(NamedTuple):
@@ -46,22 +48,23 @@ class Visits:
     """The rows of tables that a result shows. `width` counts the client's columns, behind which
     stand a key and genids for each of `tables`. Where a row of the result is made of many, or of
     one of several queries, the rows that FROM and WHERE leave are found by queries of their own,
-    `apart`."""
+    `apart`. `locks`: they are locked (FOR UPDATE), and not only verified (SELECTV)."""
 
     width: int
     tables: tuple[Descriptor, ...]
     apart: tuple[Apart, ...] | None = None
+    locks: bool = False
 
     def shown(self, visit: Visit | None) -> Callable[[Rows], Rows]:
         """Rows as they are found → as clients get them, with `visit` told of each row of a table
-        that is committed (not those of the transaction itself, nor what an outer join lacks)."""
+        that is committed, or locked (not of what an outer join lacks)."""
 
         def cut(rows: Rows) -> Rows:
             for row in rows if visit is not None else ():
                 for shown in self.find_shown(row):
                     assert visit is not None
-                    if shown.genids:
-                        visit(*shown)
+                    if shown.genids or (self.locks and None not in shown.key):
+                        visit(*shown, self.locks)
             return [row[: self.width] for row in rows]
 
         return cut
@@ -119,7 +122,7 @@ def add_visits(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
             table=name,
         )
     more, tables = _marks(found)
-    visits = Visits(len(body.outputs), tables)
+    visits = Visits(len(body.outputs), tables, locks=not own)
     return replace(query, body=replace(body, outputs=(*body.outputs, *more))), visits
 
 

@@ -244,6 +244,36 @@ def test_t1_what_was_computed_from_a_read_is_not_written_over_a_newer_row(
     assert row["n"] == 22
 
 
+@pytest.mark.parametrize("writes", [True, False])
+def test_t1_a_function_that_locks_a_row_runs_again_behind_another_that_has(
+    producer: ChangeProducer, replica: Replica, writes: bool
+) -> None:
+    """Neither changes the row, and one that only reads has read one moment."""
+    first = 520 if writes else 530
+    for key in (first, first + 1, first + 2):
+        producer.submit(insert(key, n=0)).result()
+    lock = "select id from stock where id = $1 for update"
+    read = "select n from stock where id = $1"
+
+    def other(tx: WriteSet) -> None:
+        assert tx.execute(lock, (first,)).rows == [(first,)]
+        tx.execute("update stock set n = 7 where id in ($1, $2)", (first + 1, first + 2))
+
+    runs: list[tuple[int, int]] = []
+
+    def work(tx: WriteSet) -> None:
+        tx.execute(lock, (first,))
+        before = tx.execute(read, (first + 1,)).rows[0][0]
+        if not runs:
+            assert replica.transact(other).attempts == 1
+        runs.append((before, tx.execute(read, (first + 2,)).rows[0][0]))
+        if writes:
+            tx.insert("stock", first + 3, {"n": before})
+
+    assert replica.transact(work, timeout_s=90).attempts == 2
+    assert runs == [(0, 7), (7, 7)]
+
+
 def test_t1_transact_under_contention_loses_no_increment(
     cluster: LocalCluster, producer: ChangeProducer, replica: Replica
 ) -> None:

@@ -1,13 +1,15 @@
-"""A worker optimises a study, which is then read, copied and deleted: study.py URL"""
+"""Workers optimise a study side by side, which is then read, copied and deleted: study.py URL"""
 
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import optuna
 from optuna.storages import RDBStorage
 
-TRIALS = 10
+TRIALS = 12
+WORKERS = 3
 
 
 def objective(trial: optuna.Trial) -> float:
@@ -22,8 +24,9 @@ def objective(trial: optuna.Trial) -> float:
 
 
 def work(url: str) -> int:
+    """Run some trials in a storage of its own."""
     study = optuna.load_study(study_name="walk", storage=RDBStorage(url))
-    study.optimize(objective, n_trials=TRIALS)
+    study.optimize(objective, n_trials=TRIALS // WORKERS)
     return len(study.trials)
 
 
@@ -31,12 +34,14 @@ url = sys.argv[1].replace("postgres://", "postgresql+psycopg://").partition("?")
 storage = RDBStorage(url, heartbeat_interval=60)
 made = optuna.create_study(storage=storage, study_name="walk")
 made.enqueue_trial({"x": 0.5, "kind": "a"})
-work(url)
+with ThreadPoolExecutor(WORKERS) as workers:
+    list(workers.map(work, [url] * WORKERS))
 optuna.copy_study(
     from_study_name="walk", from_storage=storage, to_storage=storage, to_study_name="b"
 )
 names = sorted(each.study_name for each in optuna.get_all_study_summaries(storage))
 trials = optuna.load_study(study_name="b", storage=storage).trials
+assert [each.number for each in trials] == list(range(TRIALS)), "each number is given once"
 assert optuna.load_study(study_name="walk", storage=storage).best_value <= 0.25
 for name in names:
     optuna.delete_study(study_name=name, storage=storage)

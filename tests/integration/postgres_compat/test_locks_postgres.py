@@ -1,0 +1,175 @@
+"""Goal: what two sessions that lock rows (SELECT … FOR UPDATE) do between them is, in the end, what
+PostgreSQL makes of it: one after the other.
+
+Method: the same two applications on each server. The second one locks while the first one is in the
+middle: PostgreSQL lets it wait, here it goes on as far as it can before the first one commits, and
+runs its block anew where it is told 40001, as applications do.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import psycopg
+import pytest
+
+from tests.support.postgres.client_server import Server
+
+pytestmark = pytest.mark.integration
+
+WAIT_S: Final = 30.0
+TRIES: Final = 5
+Connection = psycopg.Connection[Any]
+Work = Callable[[Connection, Callable[[], None]], None]
+"""A block without BEGIN and COMMIT; calls what it is given between what it reads and writes."""
+
+TABLES: Final = (
+    "create table study (id int primary key, state text)",
+    "create table trial (id serial primary key, study int, number int)",
+    "create table doctor (id int primary key, shift int, on_call boolean)",
+    "insert into study values (1, 'open')",
+    "insert into doctor values (1, 1, true), (2, 1, true)",
+)
+
+
+def one_value(connection: Connection, text: str, *values: Any) -> Any:
+    found = connection.execute(text.encode(), values).fetchone()
+    return None if found is None else found[0]
+
+
+def add_trial(strength: str) -> Work:
+    """Take the next number of a study, if that is open."""
+
+    def work(connection: Connection, pause: Callable[[], None]) -> None:
+        state = one_value(connection, f"select state from study where id = 1 for {strength}")
+        number = one_value(connection, "select count(*) from trial where study = 1")
+        pause()
+        if state == "open":
+            text = "insert into trial (study, number) values (1, %s)"
+            connection.execute(text.encode(), (number + 1,))
+
+    return work
+
+
+def close_study(strength: str) -> Work:
+    """Write into another table that a study is closed without a trial, or with some."""
+
+    def work(connection: Connection, pause: Callable[[], None]) -> None:
+        connection.execute(f"select from study where id = 1 for {strength}".encode())
+        number = one_value(connection, "select count(*) from trial where study = 1")
+        pause()
+        connection.execute(b"insert into doctor values (%s, 9, false)", (100 + number,))
+
+    return work
+
+
+def leave(doctor: int) -> Work:
+    """Let a doctor go where another one stays: all rows are locked, and one changes."""
+
+    def work(connection: Connection, pause: Callable[[], None]) -> None:
+        text = b"select on_call from doctor where shift = 1 order by id for update"
+        staying = sum(on_call for (on_call,) in connection.execute(text).fetchall())
+        pause()
+        if staying > 1:
+            connection.execute(b"update doctor set on_call = false where id = %s", (doctor,))
+
+    return work
+
+
+STORIES: Final[dict[str, tuple[Work, Work]]] = {
+    "two numbers": (add_trial("update"), add_trial("update")),
+    "two numbers, keys left alone": (add_trial("no key update"), add_trial("no key update")),
+    "two doctors": (leave(1), leave(2)),
+    "a share first": (add_trial("share"), close_study("update")),
+    "a share behind": (close_study("update"), add_trial("share")),
+    "a key share first": (add_trial("key share"), close_study("update")),
+    "a key share behind": (close_study("update"), add_trial("key share")),
+}
+
+
+@dataclass
+class Session:
+    """A block, and what became of it. `refused`: how often it was told 40001."""
+
+    server: Server
+    work: Work
+    paused: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+    refused: int = 0
+    process: int = 0
+
+    def run(self, pause: Callable[[], None]) -> None:
+        try:
+            with self.server.psycopg(autocommit=True) as connection:
+                self.process = connection.info.backend_pid
+                self._run(connection, pause)
+        finally:
+            self.ended.set()
+
+    def _run(self, connection: Connection, pause: Callable[[], None]) -> None:
+        def first_time() -> None:
+            if not self.paused.is_set():
+                self.paused.set()
+                pause()
+
+        for _ in range(TRIES):
+            connection.execute(b"begin")
+            try:
+                self.work(connection, first_time)
+                connection.execute(b"commit")
+                return
+            except psycopg.errors.SerializationFailure:
+                self.refused += 1
+                connection.execute(b"rollback")
+        raise AssertionError("it was refused too often")
+
+
+def run_both(server: Server, first: Work, second: Work) -> tuple[list[Any], int]:
+    """Return what is there in the end, and how often one was refused."""
+    with server.psycopg(autocommit=True) as watcher, ThreadPoolExecutor(1) as pool:
+        for text in TABLES:
+            watcher.execute(text.encode())
+        one, other = Session(server, first), Session(server, second)
+        running: list[Future[None]] = []
+        is_theirs = server.kind == "postgresql"
+
+        def until_the_other_is_in_it() -> None:
+            running.append(pool.submit(other.run, until_the_first_has_ended))
+            deadline = time.monotonic() + WAIT_S
+            waits = b"select 1 from pg_locks where not granted and pid = %s"
+            while not other.paused.wait(0.01):
+                assert time.monotonic() < deadline
+                if other.ended.is_set():
+                    return
+                if is_theirs and watcher.execute(waits, (other.process,)).rowcount:
+                    return
+
+        def until_the_first_has_ended() -> None:
+            assert one.ended.wait(WAIT_S)
+
+        one.run(until_the_other_is_in_it)
+        running[0].result(WAIT_S)
+        found = [
+            watcher.execute(text).fetchall()
+            for text in (
+                b"select study, number from trial order by 1, 2",
+                b"select * from doctor order by 1",
+                b"select * from study",
+            )
+        ]
+        watcher.execute(b"drop table study, trial, doctor")
+    return found, one.refused + other.refused
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_two_that_lock_a_row_do_it_one_after_the_other(
+    servers: tuple[Server, Server], name: str
+) -> None:
+    (mine, refused), (theirs, waited) = (run_both(server, *STORIES[name]) for server in servers)
+    assert mine == theirs
+    assert (refused, waited) == (1, 0)
