@@ -96,8 +96,8 @@ CLIENTS: Final[tuple[Client, ...]] = (
     Client(
         "Sequelize",
         "6.37.8",
-        "sync, sync with alter, its query interface, models",
-        "a column of ENUM, whose type it makes by a DO block: make the type before, or say TEXT",
+        "sync, sync with alter, its query interface, models, columns of ENUM",
+        "",
         _ORMS,
     ),
     Client(
@@ -110,9 +110,8 @@ CLIENTS: Final[tuple[Client, ...]] = (
     Client(
         "optuna",
         "5.0.0",
-        "studies of one worker, pruning, heartbeats, copies",
-        "workers side by side, who number their trials under FOR UPDATE of a row that none changes:"
-        " two trials may have one number",
+        "studies of one worker and of several side by side, pruning, heartbeats, copies",
+        "",
         _ORMS,
     ),
     Client(

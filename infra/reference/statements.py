@@ -72,7 +72,6 @@ REFUSED: Final = (
     "CREATE FUNCTION f() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
     "CREATE TRIGGER t BEFORE UPDATE ON flights EXECUTE FUNCTION f()",
     "CREATE POLICY p ON flights",
-    "DO $$ BEGIN END $$",
     "CREATE INDEX i ON flights USING gin (gate)",
     "CREATE UNLOGGED TABLE t (id integer)",
     "CREATE TABLE t (id integer) PARTITION BY RANGE (id)",

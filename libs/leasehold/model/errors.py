@@ -411,6 +411,14 @@ class InvalidFrame(Refused, sqlstate="22013"):
     """A window's frame begins or ends a negative number of rows away."""
 
 
+class CodeRaised(Refused, sqlstate="P0001"):
+    """RAISE EXCEPTION in the code of a DO."""
+
+
+class NothingHandled(Refused, sqlstate="0Z002"):
+    """RAISE without a text, where no error is handled."""
+
+
 class TooComplex(Refused, sqlstate="54001"):
     """A statement of more parts than can be worked on."""
 

@@ -39,6 +39,7 @@ class Feature(IntEnum):
     NUMERIC_REFERENCES = 15
     NAMESPACES = 16
     DEFERRED_KEYS = 17
+    RANDOM_DEFAULTS = 18
 
     @property
     def title(self) -> str:
@@ -77,6 +78,7 @@ _WRITTEN: Final = {
     Feature.NUMERIC_REFERENCES: "foreign keys over numeric columns",
     Feature.NAMESPACES: "schemas beside public, and tables in them",
     Feature.DEFERRED_KEYS: "which foreign keys were said to be deferred",
+    Feature.RANDOM_DEFAULTS: "defaults with random()",
 }
 """What a master writes, or has others write, once a feature may be used."""
 

@@ -39,6 +39,7 @@ from leasehold.sql.syntax.statements import (
     DropSequence,
     DropTable,
     Explain,
+    HasNoEffect,
     Statement,
     Truncate,
 )
@@ -63,6 +64,7 @@ _FREEING_ACTIONS: Final = (
     DropNotNull,
     DropExpression,
     DropIdentity,
+    HasNoEffect,
 )
 
 

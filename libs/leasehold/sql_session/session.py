@@ -36,6 +36,7 @@ from leasehold.replica.sessions import Activity
 from leasehold.sql.ddl.passwords import has_passwords, with_verifiers
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql.planning.plan import Prepared as Plan
+from leasehold.sql.session.database_name import without_database
 from leasehold.sql.session.text import read_text
 from leasehold.sql.session_settings import WAIT_FOR_LSN
 from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
@@ -48,6 +49,7 @@ from leasehold.sql.syntax.session_statements import (
     Deallocate,
     DeclareCursor,
     Discard,
+    Do,
     Fetch,
     Listen,
     NothingToDo,
@@ -62,6 +64,7 @@ from leasehold.sql.syntax.session_statements import (
     Unlisten,
 )
 from leasehold.sql_session.block_commands import BlockCommands, modes_of
+from leasehold.sql_session.code_blocks import CodeBlocks
 from leasehold.sql_session.fetch import CursorStatements
 from leasehold.sql_session.portals import CommandPortal
 from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same, plan_types
@@ -122,6 +125,7 @@ class SqlSession:
         self._fetching = CursorStatements(self._runner, self._rows.prepare)
         self._changes = SchemaStatements(self._runner)
         self._tables_as = TablesAs(self._runner, self._rows)
+        self._code = CodeBlocks(self._runner, self._changes, self._prepare)
         self._block = BlockCommands(state, self._transactions)
         self._path = SearchPath(state, self._transactions)
         self._commands: dict[type, Callable[[Any], Answer]] = {
@@ -200,6 +204,7 @@ class SqlSession:
         if cuts:
             self._running.check_may_block()  # called again it would tell them again
             self._settings.reports += [Notice("NOTICE", CODE, cut.notice) for cut in cuts]
+        text = without_database(text, self._settings.caller.database)
         found = read_text(text)
         self._state.has_several = len(found) > 1
         self._changes.several = SeveralStatements(text, found) if is_several(found) else None
@@ -246,6 +251,8 @@ class SqlSession:
             return self._changes.prepare(statement, known)
         if isinstance(meaning, CreateTableAs):
             return self._tables_as.prepare(statement, known)
+        if isinstance(meaning, Do):
+            return self._code.prepare(statement, known)
         shown = self._settings.shown(meaning)
         return PreparedStatement(statement, known, (), shown, self._open_command)
 

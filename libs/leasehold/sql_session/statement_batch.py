@@ -28,12 +28,14 @@ from leasehold.sql.syntax.object_statements import (
     DropView,
     RenameEnum,
     RenameLabel,
+    RenameView,
 )
 from leasehold.sql.syntax.session_statements import (
     CopyIn,
     CopyOut,
     CreateTableAs,
     DeclareCursor,
+    Do,
     Fetch,
     RowStatement,
     SchemaStatement,
@@ -124,6 +126,7 @@ class SeveralStatements:
         known = (
             AlterTable,
             DropView,
+            RenameView,
             CreateIndex,
             DropIndex,
             RenameIndex,
@@ -150,6 +153,7 @@ _DOING: Final = (
     CopyIn,
     CopyOut,
     DeclareCursor,
+    Do,
     Fetch,
 )
 """The others say how the session goes on."""
@@ -159,5 +163,6 @@ def is_several(statements: Sequence[SessionStatement]) -> bool:
     """Whether a text has several statements that read or write, and changes the schema by one."""
     doing = [each.meaning for each in statements if isinstance(each.meaning, _DOING)]
     return len(doing) > 1 and any(
-        isinstance(each, SchemaStatement) and not each.explains for each in doing
+        isinstance(each, Do) or (isinstance(each, SchemaStatement) and not each.explains)
+        for each in doing
     )

@@ -92,6 +92,9 @@ STORIES: Final[dict[str, tuple[Work, Work]]] = {
 }
 
 
+READ_THE_SAME: Final = ("a share behind", "a key share behind")
+
+
 @dataclass
 class Session:
     """A block, and what became of it. `refused`: how often it was told 40001."""
@@ -170,6 +173,7 @@ def run_both(server: Server, first: Work, second: Work) -> tuple[list[Any], int]
 def test_two_that_lock_a_row_do_it_one_after_the_other(
     servers: tuple[Server, Server], name: str
 ) -> None:
+    """Refused is who would have read something else; who reads the same runs again by itself."""
     (mine, refused), (theirs, waited) = (run_both(server, *STORIES[name]) for server in servers)
     assert mine == theirs
-    assert (refused, waited) == (1, 0)
+    assert (refused, waited) == (name not in READ_THE_SAME, 0)

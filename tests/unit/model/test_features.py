@@ -37,6 +37,7 @@ NUMBERS: Final = {
     15: "numeric references",
     16: "namespaces",
     17: "deferred keys",
+    18: "random defaults",
 }
 """What each number stands for, for ever: processes of all releases say it to each other."""
 GIVEN: Final[frozenset[int]] = frozenset()

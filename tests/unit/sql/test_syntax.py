@@ -89,7 +89,7 @@ REFUSED: list[tuple[str, str, int | None]] = [
     ("SELECT f(b => 1)", "0A000", 10),
     ("SELECT rank(1) WITHIN GROUP (ORDER BY a) FROM t", "0A000", 8),
     ("SELECT (a).b FROM t", "0A000", 9),
-    ("SELECT a.b.c FROM t", "0A000", 8),
+    ("SELECT a.b.c.d FROM t", "0A000", 8),
     ("SELECT s.f(1)", "0A000", 8),
     ("SELECT 1::s.t.u", "0A000", 11),
     ("SELECT '{}'::int[][]", "0A000", 14),

@@ -294,3 +294,17 @@ def test_comments_are_read_and_forgotten_beside_an_earlier_release(
     client.ask("comment on table t is 'all'")
     assert "not kept" in str(client.reports)
     assert client.ask("select obj_description('t'::regclass)") == [(None,)]
+
+
+def test_it_rests_on_a_table_whose_key_has_changed_twice(client: SqlClient) -> None:
+    """Each time it has become another table with the same columns."""
+    client.ask("create view v as select id, b from t")
+    client.ask("alter table t drop constraint t_pkey, add primary key (a)")
+    client.ask("alter table t drop constraint t_pkey, add primary key (id)")
+    client.ask("alter table t drop constraint t_pkey, add primary key (a, id)")
+    assert client.ask("select * from v order by id") == [(1, "x"), (2, "y")]
+    assert client.code("alter table t drop column b") == "2BP01"
+    client.ask("alter table t rename to r")
+    assert client.ask("select b from v where id = 1") == [("x",)]
+    client.ask("alter table r drop column b cascade")
+    assert views(client) == []

@@ -62,6 +62,7 @@ from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import find_demanded_columns, find_made_sequences
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
+from leasehold.sql.expressions.default import draws_number
 from leasehold.sql.syntax.object_statements import (
     CreateEnum,
     CreateView,
@@ -180,6 +181,8 @@ class SchemaChanges:
         left = (*script.made.values(), *script.altered.values())
         if any(map(has_numeric_reference, left)):
             self.features.check_written(Feature.NUMERIC_REFERENCES, now.mono_ns)
+        if any(draws_number(c.default_expression) for table in left for c in table.columns):
+            self.features.check_written(Feature.RANDOM_DEFAULTS, now.mono_ns)
         written = (write for write in writes if isinstance(write, DescriptorWrite | JobWrite))
         check_bodies((write.body for write in written), self.features, now.mono_ns)
         if request.held:

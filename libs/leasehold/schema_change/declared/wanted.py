@@ -26,6 +26,7 @@ from leasehold.sql.syntax.object_statements import (
     DropView,
     RenameEnum,
     RenameLabel,
+    RenameView,
 )
 from leasehold.sql.syntax.parsing import Parsed, parse
 from leasehold.sql.syntax.positions import position_of, with_position
@@ -55,6 +56,7 @@ _STEPS: Final = (
     RenameIndex,
     RenameLabel,
     RenameSequence,
+    RenameView,
     RestartSequence,
     Truncate,
 )

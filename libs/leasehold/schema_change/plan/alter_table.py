@@ -12,8 +12,14 @@ from typing import Any, Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.names import relation_names
+from leasehold.catalog.namespaces import qualified
 from leasehold.catalog.sequence_ownership import find_existing, refuse_used_elsewhere
-from leasehold.model.errors import DuplicateObject, FeatureNotSupported, UnknownTable
+from leasehold.model.errors import (
+    DuplicateObject,
+    FeatureNotSupported,
+    UnknownObject,
+    UnknownTable,
+)
 from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table
 from leasehold.schema_change.plan.columns import (
     add_column,
@@ -67,6 +73,7 @@ from leasehold.sql.syntax.statements import (
     DropIdentity,
     DropLock,
     DropNotNull,
+    HasNoEffect,
     RenameColumn,
     RenameConstraint,
     RenameTable,
@@ -125,6 +132,19 @@ def _rename_table(draft: TableDraft, action: RenameTable) -> None:
     draft.take(element_paths.rename(draft.table, action.to), f"table {draft.table.name}")
 
 
+def _do_nothing(draft: TableDraft, action: HasNoEffect) -> None:
+    if action.column:
+        draft.column(action.column, action.position)
+    name = qualified(draft.table.schema, action.index)
+    if action.index and name not in draft.table.index_names:
+        raise UnknownObject(
+            f"index {action.index!r} for table {draft.table.name!r} does not exist",
+            index=action.index,
+            position=action.position,
+        )
+    draft.notices.append(action.words)
+
+
 def _refuse_restart(_: TableDraft, action: RestartIdentity) -> None:
     raise FeatureNotSupported(
         "RESTART moves a sequence and changes no table: it stands alone in its ALTER TABLE",
@@ -157,6 +177,7 @@ _READERS: Final[Mapping[type, tuple[str, Callable[[TableDraft, Any], None]]]] = 
     RenameConstraint: ("rename constraint", rename_constraint),
     AddLock: ("add lock", add_lock),
     DropLock: ("drop lock", drop_lock),
+    HasNoEffect: ("alter table", _do_nothing),
 }
 """The kind of a job with one action of that type, and what reads such an action into a draft. A
 primary key is changed by a statement of its own (`read_key_change`)."""

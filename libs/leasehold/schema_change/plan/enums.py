@@ -51,6 +51,7 @@ from leasehold.sql.syntax.object_statements import (
     ObjectName,
     RenameEnum,
     RenameLabel,
+    RenameView,
 )
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statements import (
@@ -140,7 +141,7 @@ def refuse_enum_name(change: Change, access: Access) -> None:
     match change:
         case CreateTable(name=name) | CreateSequence(name=name) | CreateView(name=name):
             pass
-        case RenameSequence(to=name):
+        case RenameSequence(to=name) | RenameView(to=name):
             pass
         case AlterTable(actions=(RenameTable(to=name),)):
             pass

@@ -35,6 +35,7 @@ from leasehold.model.errors import (
     UnknownObject,
     UnknownSchema,
     UnknownTable,
+    WrongObject,
 )
 from leasehold.schema_change.plan.roles import (
     DATABASE_NAME,
@@ -239,7 +240,7 @@ class AccessChanges:
     # ------------------------------------------------------------ owners
 
     def change_owner(self, said: ChangeOwner) -> None:
-        """ALTER TABLE or SEQUENCE … OWNER TO; sequences that a table has for its own go along."""
+        """ALTER TABLE, VIEW or SEQUENCE … OWNER TO; a table's own sequences go along."""
         if said.kind == "type":
             self._change_owner_of_type(said)
             return
@@ -257,6 +258,8 @@ class AccessChanges:
             words = f'relation "{said.object.name}" does not exist, skipping'
             self.remarks.append(Remark(*NOTICE, words))
             return
+        if said.kind == "view" and said.object.name not in self.access.views_by_name:
+            raise WrongObject(f'"{said.object.name}" is not a view', position=said.object.position)
         check_owner(self.access, self._actor, table.table_id, table.name)
         owner = role_of(self.access, said.owner, self._actor).role_id
         if owner == self.access.owner_of(table.table_id):

@@ -38,6 +38,7 @@ from leasehold.sql.syntax.object_statements import (
     NamespaceStatement,
     RenameEnum,
     RenameNamespace,
+    RenameView,
 )
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statements import (
@@ -239,7 +240,11 @@ def check_namespace(change: Change, catalog: Catalog) -> None:
                 _check_takes(schema, catalog)
             if not (schema or isinstance(change, SetSchema)):
                 _check_in_public(name, catalog)
-        case RenameSequence(name=name, to=to) | RenameIndex(name=name, to=to):
+        case (
+            RenameSequence(name=name, to=to)
+            | RenameIndex(name=name, to=to)
+            | RenameView(name=name, to=to)
+        ):
             _check_renamed(name, to, catalog)
         case AlterTable(table=name, actions=(RenameTable(to=to),)):
             _check_renamed(name, to, catalog)

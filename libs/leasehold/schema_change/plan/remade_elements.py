@@ -17,7 +17,6 @@ from leasehold.model.errors import OutOfRange, Refused
 from leasehold.schema_change.plan.definitions import refuse_unordered
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths
-from leasehold.sql.expressions.array_lists import with_plain_arrays
 from leasehold.sql.expressions.expression import (
     compile_condition,
     enums_of,
@@ -27,6 +26,7 @@ from leasehold.sql.expressions.expression import (
     type_of_expression,
     with_exact_numbers,
 )
+from leasehold.sql.expressions.plain_words import with_plain_words
 from leasehold.sql.system_catalog.expression_text import show_expression
 
 Remade: TypeAlias = Index | Check
@@ -119,7 +119,7 @@ def _as_kept(check: Check, table: Descriptor) -> Check:
     find = enums_of(table)
     try:
         text = name_enums_for_good(
-            with_exact_numbers(with_plain_arrays(without_parentheses(shown))), find
+            with_exact_numbers(with_plain_words(without_parentheses(shown))), find
         )
         compile_condition(text, table, check.zone)
     except Refused:

@@ -28,12 +28,14 @@ from leasehold.model.errors import (
     WrongObject,
 )
 from leasehold.schema_change.plan.dependents import Doomed, cascade_notice
+from leasehold.schema_change.plan.primary_key import read_key_change
 from leasehold.schema_change.plan.rights import check_create
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.object_statements import (
     CreateView,
     DropView,
+    RenameView,
     ViewStatement,
 )
 from leasehold.sql.syntax.positions import position_of, with_position
@@ -57,10 +59,12 @@ _RULE: Final = "rule _RETURN on view"
 def change_views(
     change: ViewStatement, catalog: Catalog, actor: int
 ) -> tuple[Access, tuple[str, ...]]:
-    """Return what CREATE and DROP VIEW make of the catalog's access, and notices. Raises what
-    `plan` raises."""
+    """Return what CREATE, ALTER and DROP VIEW make of the catalog's access, and notices. Raises
+    what `plan` raises."""
     if isinstance(change, CreateView):
         return _create(change, catalog, actor), ()
+    if isinstance(change, RenameView):
+        return _rename(change, catalog, actor)
     return _drop(change, catalog, actor)
 
 
@@ -200,6 +204,38 @@ def _views_below(access: Access, view: View) -> set[int]:
     return found
 
 
+# ------------------------------------------------------------------ ALTER VIEW
+
+
+def _rename(change: RenameView, catalog: Catalog, actor: int) -> tuple[Access, tuple[str, ...]]:
+    """Give a view another name. Those that rest on it find it by the one that it had."""
+    access, names = catalog.access, relation_names(catalog)
+    found = access.views_by_name.get(change.name)
+    if found is None and change.name in names:
+        raise WrongObject(
+            f'"{change.name}" is not a view', table=change.name, position=change.position
+        )
+    if found is None:
+        words = f'relation "{change.name}" does not exist'
+        if change.if_exists:
+            return access, (f"{words}, skipping",)
+        raise UnknownTable(words, table=change.name, position=change.position)
+    check_owner(access, actor, found.table_id, found.name, "view")
+    user = next(_users_of(access, found.table_id), None)
+    if user is not None:
+        raise FeatureNotSupported(
+            f"view {found.name!r} can't get another name while view {user.name!r} rests on it: DROP"
+            " that, and make it anew behind",
+            table=found.name,
+            position=change.position,
+        )
+    if change.to in names:
+        raise DuplicateObject(
+            f"relation {change.to!r} already exists", table=change.to, position=change.position
+        )
+    return access.with_view(found._replace(name=change.to)), ()
+
+
 # ------------------------------------------------------------------ DROP VIEW
 
 
@@ -302,6 +338,8 @@ def follow_tables(
         return _take_along(access, _resting(access, table), doomed, trusted=trusted)
     if isinstance(change, SetSchema):
         return _named(access, table, qualified(change.to, bare(table.schema, table.name))), ()
+    if table.former and read_key_change(table, change.actions) is not None:
+        access = _with_present_id(access, table)
     for action in change.actions:
         match action:
             case DropColumn(name=column, cascade=cascade, position=position):
@@ -315,6 +353,18 @@ def follow_tables(
             case RenameTable(to=to):
                 access = _named(access, table, to)
     return access, notices
+
+
+def _with_present_id(access: Access, table: Descriptor) -> Access:
+    """Return `access` whose views know a table by the id that it has now. ⚠ A table tells of one
+    that it had before: of the one before that nobody would know."""
+    for view in _resting(access, table):
+        tables = (
+            used._replace(table_id=table.table_id) if used.table_id == table.former else used
+            for used in view.tables
+        )
+        access = access.with_view(view._replace(tables=tuple(tables)))
+    return access
 
 
 def _named(access: Access, table: Descriptor, name: str) -> Access:

@@ -59,6 +59,7 @@ from leasehold.sql.functions.function import BOOLEAN, TEXT, TIMESTAMPTZ
 from leasehold.sql.functions.registry import SET_NAMES, function_for
 from leasehold.sql.functions.resolution import nullif_type, number_constant
 from leasehold.sql.syntax import tree
+from leasehold.sql.syntax.null_counts import NULL_COUNTS, count_nulls
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.types import type_of
 from leasehold.values.catalog_types import SYSTEM_TYPES
@@ -363,6 +364,8 @@ class Expressions:
             return self.typing.cast(now, Type(_DATETIMES[name]), node.at)
         if name in ("coalesce", "greatest", "least", "nullif"):
             return self._list_function(node)
+        if name in NULL_COUNTS and node.arguments:
+            return self.bind(count_nulls(node))
         if name == "pg_typeof" and len(node.arguments) == 1:
             kind = self.typing.kind_of(self.bind(node.arguments[0]))
             if kind == OPEN:

@@ -458,7 +458,8 @@ class Sources:
         rest = [(n, b) for n, b in mine.columns + theirs.columns if n not in (using or ())]
         kind_of_join = "cross" if condition is None and source.kind == "inner" else source.kind
         made = JoinSource(kind_of_join, left, right, condition)
-        return made, Names(tables, merged + rest, mine.hidden + theirs.hidden)
+        said = mine.relations_said | theirs.relations_said
+        return made, Names(tables, merged + rest, mine.hidden + theirs.hidden, said)
 
     def _using(self, name: str, names: Names, join: tree.Join, side: str) -> Bound:
         found = [bound for column, bound in names.columns if column == name]
@@ -546,6 +547,8 @@ def _named(
         (names[n] if n < len(names) else name, column) for n, (name, column) in enumerate(columns)
     ]
     made = Names([(alias, named)], named)
+    if isinstance(source, tree.TableName):
+        made.relations_said[alias] = source.name
     if number is not None:
         made.hidden.append((alias, [("tableoid", Value(OID, number))]))
     return bound, made

@@ -74,7 +74,7 @@ class MergeBinder(WriteBinder):
             binder.needs.add(relation, _PRIVILEGES[action.kind])
         alias = table.alias or table.name
         fields: Columns = [*table_fields(descriptor, relation)]
-        mine = Names([(alias, fields)], fields)
+        mine = Names([(alias, fields)], fields, relations_said={alias: table.name})
         scope = Scope(ctes=self._outer.ctes)
         source, theirs = binder.sources.bind(statement.source, scope, Names())
         both = mine.beside(theirs, statement.at)

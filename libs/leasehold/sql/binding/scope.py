@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
+from leasehold.catalog.namespaces import qualified
 from leasehold.model.errors import (
     AmbiguousColumn,
     DuplicateAlias,
@@ -32,12 +33,14 @@ class KnownCte(NamedTuple):
 @dataclass(slots=True)
 class Names:
     """What FROM brings: each table's own columns, and what a bare name or * may mean (a column of
-    USING stands there once)."""
+    USING stands there once). `relations_said`: what a table is, as requests call it, by the name
+    that it has here; a name with a schema means that one."""
 
     tables: list[tuple[str, Columns]] = field(default_factory=list)
     columns: Columns = field(default_factory=list)
     hidden: list[tuple[str, Columns]] = field(default_factory=list)
     """What * does not mean, and what any column of that name comes before: tableoid."""
+    relations_said: dict[str, str] = field(default_factory=dict)
 
     @property
     def relations(self) -> frozenset[int]:
@@ -54,8 +57,18 @@ class Names:
                     f"table name {alias!r} specified more than once", position=at, table=alias
                 )
         return Names(
-            self.tables + other.tables, self.columns + other.columns, self.hidden + other.hidden
+            self.tables + other.tables,
+            self.columns + other.columns,
+            self.hidden + other.hidden,
+            self.relations_said | other.relations_said,
         )
+
+    def is_named(self, alias: str, table: tuple[str, ...]) -> bool:
+        """Return whether a table that is called so here is the one that is named, maybe behind its
+        schema."""
+        if alias != table[-1]:
+            return False
+        return len(table) == 1 or self.relations_said.get(alias) == qualified(*table)
 
     def as_nullable(self) -> Names:
         """Return the names of a side of an outer join that may be missing."""
@@ -67,7 +80,7 @@ class Names:
                 columns = [(name, _or_null(bound, there)) for name, bound in columns]
             if not any(isinstance(bound, Value) for _, bound in columns):
                 hidden.append((alias, columns))
-        return Names(tables, _nullable(self.columns), hidden)
+        return Names(tables, _nullable(self.columns), hidden, self.relations_said)
 
 
 def _nullable(columns: Columns) -> Columns:
@@ -129,9 +142,9 @@ class Scope:
             passed.append(scope)
             scope = scope.parent
         name = ".".join(parts)
-        if len(parts) == 2:
+        if len(parts) > 1:
             raise UnknownTable(
-                f"missing FROM-clause entry for table {parts[0]!r}", position=at, table=parts[0]
+                f"missing FROM-clause entry for table {parts[-2]!r}", position=at, table=parts[-2]
             )
         scope = self
         while scope is not None:
@@ -147,12 +160,11 @@ class Scope:
         if not node.table:
             return self.names.columns
         for name, columns in self.names.tables:
-            if name == node.table:
+            if self.names.is_named(name, node.table):
                 return columns
+        table = node.table[-1]
         raise UnknownTable(
-            f"missing FROM-clause entry for table {node.table!r}",
-            position=node.at,
-            table=node.table,
+            f"missing FROM-clause entry for table {table!r}", position=node.at, table=table
         )
 
 
@@ -170,19 +182,20 @@ def _found(names: Names, parts: tuple[str, ...], at: int) -> Bound | None:
                     f"column reference {parts[0]!r} is ambiguous", position=at, column=parts[0]
                 )
         return found[0] if found else None
+    *table, column = parts
     for alias, columns in names.tables:
-        if alias == parts[0]:
-            found = [bound for name, bound in columns if name == parts[1]]
+        if names.is_named(alias, tuple(table)):
+            found = [bound for name, bound in columns if name == column]
             if not found:
                 of = (columns for name, columns in names.hidden if name == alias)
-                found = [bound for columns in of for name, bound in columns if name == parts[1]]
+                found = [bound for columns in of for name, bound in columns if name == column]
             if len(found) > 1:
                 raise AmbiguousColumn(
-                    f"column reference {parts[1]!r} is ambiguous", position=at, column=parts[1]
+                    f"column reference {column!r} is ambiguous", position=at, column=column
                 )
             if not found:
                 raise UnknownColumn(
-                    f"column {parts[0]}.{parts[1]} does not exist", position=at, column=parts[1]
+                    f"column {alias}.{column} does not exist", position=at, column=column
                 )
             return found[0]
     return None

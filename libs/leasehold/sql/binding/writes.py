@@ -46,7 +46,7 @@ from leasehold.sql.binding.from_clause import row_fields, table_fields
 from leasehold.sql.binding.kept_expressions import bound_expression
 from leasehold.sql.binding.labels import label_of
 from leasehold.sql.binding.queries import Binder
-from leasehold.sql.binding.scope import Names, Scope
+from leasehold.sql.binding.scope import Columns, Names, Scope
 from leasehold.sql.binding.typing import Typing
 from leasehold.sql.binding.walk import has_aggregate, has_window, mapped, walk
 from leasehold.sql.expressions.default import decided_default, is_random
@@ -94,7 +94,8 @@ class WriteBinder:
         columns = descriptor.row_columns
         fields = table_fields(descriptor, relation)
         alias = table.alias or table.name
-        names = Names([(alias, list(fields))], list(fields))
+        said = {alias: table.name}
+        names = Names([(alias, list(fields))], list(fields), relations_said=said)
         target = TableSource(relation, descriptor, alias)
         scope = Scope(names=names, ctes=self._outer.ctes)
         source: TableSource | JoinSource = target
@@ -220,7 +221,8 @@ class WriteBinder:
         body = BoundSelect(shown, source)
         fields = table_fields(descriptor, relation)
         alias = table.alias or table.name
-        names = Names([(alias, list(fields))], list(fields))
+        said = {alias: table.name}
+        names = Names([(alias, list(fields))], list(fields), relations_said=said)
         scope = Scope(names=names, ctes=self._outer.ctes)
         slots = self._slots(relation, columns, self._numbered)
         returning, extras = self._returning(statement.returning, scope, slots, len(columns))
@@ -348,7 +350,9 @@ class WriteBinder:
         self._binder.needs.rename(there, relation)
         self._binder.needs.rename(excluded, relation)
         mine, theirs = table_fields(descriptor, there), table_fields(descriptor, excluded)
-        names = Names([(alias, list(mine)), ("excluded", list(theirs))], list(mine))
+        said = {alias: descriptor.name}
+        tables: list[tuple[str, Columns]] = [(alias, [*mine]), ("excluded", [*theirs])]
+        names = Names(tables, [*mine], relations_said=said)
         scope = Scope(names=names, ctes=self._outer.ctes)
         expressions = Expressions(self._binder, scope)
         expressions.clause = "ON CONFLICT DO UPDATE"

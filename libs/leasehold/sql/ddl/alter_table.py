@@ -17,6 +17,7 @@ from leasehold.sql.ddl.constraints import (
     read_table_constraint,
 )
 from leasehold.sql.ddl.sequence_options import only_restart, read_sequence_options
+from leasehold.sql.ddl.storage_parameters import read_no_effect
 from leasehold.sql.expressions.default import check_default
 from leasehold.sql.expressions.expression import name_enums_for_good
 from leasehold.sql.syntax.accounting import Body, handles
@@ -83,11 +84,6 @@ _RENAMED: Final = frozenset(
 )
 _OTHER_COLUMN_ACTIONS: Final = {
     "set expression": "SET EXPRESSION is not supported: drop the column and add it again",
-    "set statistics": "SET STATISTICS is not supported",
-    "set storage": "STORAGE can't be chosen for a column",
-    "set compression": "COMPRESSION can't be chosen for a column",
-    "set (": "a column has no storage parameters",
-    "reset": "a column has no storage parameters",
 }
 
 
@@ -132,6 +128,9 @@ class _Action:
         name, exists = body.get("name", ""), bool(body.get("missing_ok"))
         cascade = body.get("behavior") == "DROP_CASCADE"
         found: Action
+        without_effect = read_no_effect(self._reading, body, position)
+        if without_effect is not None:
+            return without_effect
         match body["subtype"]:
             case "AT_AddColumn":
                 return self._add_column()

@@ -8,12 +8,12 @@ from typing import Final, NamedTuple, TypeAlias
 from leasehold.catalog.elements import OnChange
 from leasehold.catalog.namespaces import bare, qualified
 from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange
-from leasehold.sql.expressions.array_lists import with_plain_arrays
 from leasehold.sql.expressions.expression import (
     name_enums_for_good,
     with_exact_numbers,
     without_table,
 )
+from leasehold.sql.expressions.plain_words import with_plain_words
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
 from leasehold.sql.syntax.names import name_beside, relation_name
@@ -228,7 +228,7 @@ def keep_text(said: Expression, table: str, reading: Reading) -> str:
     """An expression over a row as a descriptor keeps it. Raises OutOfRange, UnknownTable."""
     with refused_at(said.position):
         text = name_enums_for_good(
-            with_exact_numbers(with_plain_arrays(said.text)), reading.enums.find
+            with_exact_numbers(with_plain_words(said.text)), reading.enums.find
         )
         if len(text.encode()) > EXPRESSION_BYTES_MAX:
             raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")

@@ -8,7 +8,6 @@ from typing import Any, Final
 from leasehold.catalog.descriptor import COLUMNS_MAX
 from leasehold.model.errors import (
     FeatureNotSupported,
-    InvalidArgument,
     InvalidDefinition,
     OutOfRange,
     SyntaxInvalid,
@@ -16,6 +15,7 @@ from leasehold.model.errors import (
 )
 from leasehold.sql.ddl.columns import GENERATED_KEY, read_column_definition
 from leasehold.sql.ddl.constraints import ByIndex, KeyDefinition, read_table_constraint
+from leasehold.sql.ddl.storage_parameters import read_storage_parameter
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.left_out import PAGE, PARTITIONS
 from leasehold.sql.syntax.names import ON_COMMIT, is_temporary, relation_name, schema_of
@@ -43,10 +43,6 @@ handles(
     accessMethod=Sentence("using", "a table access method can't be chosen"),
     later=["constraints", "nnconstraints"],
 )
-_KNOWN_PARAMETERS: Final = frozenset(
-    {"fillfactor", "parallel_workers", "toast_tuple_target", "user_catalog_table"}
-)
-_KNOWN_STARTS: Final = ("autovacuum_", "log_autovacuum_", "vacuum_")
 
 
 def read_create_table(reading: Reading, body: Body) -> CreateTable:
@@ -69,20 +65,9 @@ def read_create_table(reading: Reading, body: Body) -> CreateTable:
     for node, span in zip(elements, reading.listed(reading.within(opening)), strict=True):
         parts.read(reading, node, span)
     for option in body.get("options", []):
-        _storage_parameter(reading, option["DefElem"])
+        read_storage_parameter(reading, option["DefElem"])
     made = parts.table(bool(body.get("if_not_exists")), reading.schema)
     return replace(made, temporary=temporary, on_commit=ON_COMMIT[body["oncommit"]])
-
-
-def _storage_parameter(reading: Reading, body: Body) -> None:
-    """How PostgreSQL lays rows out in its files, which is not how they lie here: what it knows is
-    read and has no effect, what it does not know is refused as there (22023)."""
-    position = reading.source.position(body["location"])
-    space, name = body.get("defnamespace"), body["defname"]
-    if space not in (None, "toast"):
-        raise InvalidArgument(f"unrecognized parameter namespace {space!r}", position=position)
-    if name not in _KNOWN_PARAMETERS and not name.startswith(_KNOWN_STARTS):
-        raise InvalidArgument(f"unrecognized parameter {name!r}", position=position)
 
 
 class _Parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from leasehold.model.errors import FeatureNotSupported
@@ -32,6 +33,12 @@ _KINDS: Final[dict[str, Literal["table", "sequence", "database", "schema"]]] = {
     "OBJECT_SEQUENCE": "sequence",
     "OBJECT_DATABASE": "database",
     "OBJECT_SCHEMA": "schema",
+}
+
+_OWNED: Final[Mapping[str, Literal["table", "view", "sequence"]]] = {
+    "OBJECT_TABLE": "table",
+    "OBJECT_VIEW": "view",
+    "OBJECT_SEQUENCE": "sequence",
 }
 
 
@@ -82,7 +89,7 @@ def _privileges(reading: Reading, nodes: list[Any]) -> tuple[PrivilegeNamed, ...
 
 
 def read_change_owner(reading: Reading, body: Body) -> ChangeOwner:
-    """ALTER {TABLE | SEQUENCE} [IF EXISTS] name OWNER TO role, which stands alone."""
+    """ALTER {TABLE | VIEW | SEQUENCE} [IF EXISTS] name OWNER TO role, which stands alone."""
     commands = body["cmds"]
     if len(commands) > 1:
         reading.refuse(
@@ -95,16 +102,14 @@ def read_change_owner(reading: Reading, body: Body) -> ChangeOwner:
     named = ObjectNamed(
         relation_name(reading, relation), reading.source.position(relation["location"])
     )
-    kind: Literal["table", "sequence"] = (
-        "sequence" if body["objtype"] == "OBJECT_SEQUENCE" else "table"
-    )
+    kind = _OWNED[body["objtype"]]
     owner = read_role_named(reading, commands[0]["AlterTableCmd"]["newowner"])
     return ChangeOwner(kind, named, owner, bool(body.get("missing_ok")))
 
 
 def changes_owner(body: Body) -> bool:
-    """Return whether ALTER TABLE or SEQUENCE has OWNER TO among its actions."""
-    if body["objtype"] not in ("OBJECT_TABLE", "OBJECT_SEQUENCE"):
+    """Return whether ALTER TABLE, VIEW or SEQUENCE has OWNER TO among its actions."""
+    if body["objtype"] not in _OWNED:
         return False
     return any(c["AlterTableCmd"]["subtype"] == "AT_ChangeOwner" for c in body["cmds"])
 

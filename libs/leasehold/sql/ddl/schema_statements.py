@@ -55,7 +55,7 @@ from leasehold.sql.ddl.roles import (
 )
 from leasehold.sql.ddl.sequences import read_alter_sequence, read_create_sequence
 from leasehold.sql.ddl.set_schema import read_set_schema
-from leasehold.sql.ddl.views import read_create_view, read_drop_view
+from leasehold.sql.ddl.views import read_create_view, read_drop_view, read_rename_view
 from leasehold.sql.syntax.accounting import Body
 from leasehold.sql.syntax.enum_names import ANY_NAME, EnumNames
 from leasehold.sql.syntax.left_out import STATEMENTS, refuse_left_out
@@ -264,6 +264,8 @@ def _change(reading: Reading, kind: str, body: Body) -> Change:
         return read_rename_role(reading, body)
     elif kind == "RenameStmt" and body["renameType"] == "OBJECT_TYPE":
         return read_rename_enum(reading, body)
+    elif kind == "RenameStmt" and body["renameType"] == "OBJECT_VIEW":
+        return read_rename_view(reading, body)
     elif kind == "RenameStmt" and body["renameType"] == "OBJECT_SCHEMA":
         return read_rename_schema(reading, body)
     elif kind == "RenameStmt":
@@ -301,8 +303,8 @@ def _refuse(reading: Reading) -> NoReturn:
         reading.refuse(sentence, verb + 1)
     if (first, second) == ("alter", "view"):
         sentence = (
-            "ALTER VIEW is not supported: CREATE OR REPLACE VIEW changes its query, ALTER TABLE …"
-            " OWNER TO its owner; make one of another name and drop this one"
+            "of ALTER VIEW are supported RENAME TO and OWNER TO: CREATE OR REPLACE VIEW changes its"
+            " query"
         )
         reading.refuse(sentence, verb)
     if (first, second) == ("create", "table"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from leasehold.catalog.namespaces import qualified
 from leasehold.sql.ddl.drops import CASCADE
 from leasehold.sql.ddl.other_objects import read_object_name
 from leasehold.sql.syntax.accounting import Body, handles
@@ -13,6 +14,7 @@ from leasehold.sql.syntax.object_statements import (
     DropAbsent,
     DropView,
     ObjectKind,
+    RenameView,
 )
 from leasehold.sql.syntax.statement import Reading, Span, names_of
 
@@ -55,6 +57,15 @@ def read_create_view(reading: Reading, body: Body) -> CreateView:
         reading.position(begin) - 1 - reading.offset,
         schema_of(reading, body["view"]),
     )
+
+
+def read_rename_view(reading: Reading, body: Body) -> RenameView:
+    """ALTER VIEW [IF EXISTS] v RENAME TO w"""
+    reading.read("RenameStmt", body)
+    relation = body["relation"]
+    to = qualified(schema_of(reading, relation), body["newname"])
+    position = reading.source.position(relation["location"])
+    return RenameView(relation_name(reading, relation), to, bool(body.get("missing_ok")), position)
 
 
 def read_drop_view(reading: Reading, body: Body) -> tuple[DropView | DropAbsent, ...]:

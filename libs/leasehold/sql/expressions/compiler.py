@@ -64,7 +64,7 @@ from leasehold.values.types import Type, order_key_of
 
 DECIDED: Final = frozenset(
     {"now", "gen_random_uuid", "current_timestamp", "current_date", "localtimestamp"}
-    | {"localtime", "current_time"}
+    | {"localtime", "current_time", "random"}
 )
 """Words that change from call to call and can be in a default."""
 _WITH_RULES: Final = frozenset({"coalesce", "greatest", "least", "nullif"})
@@ -104,6 +104,7 @@ def _changing_value(name: str, node: tree.Node) -> FeatureNotSupported:
     )
 
 
+_NUMBER_BYTES: Final = 4
 NOW: Final = -1
 SEED: Final = -2
 """In the place of element ids of a row's image: the time in unix µs and the seed of random values,
@@ -201,7 +202,13 @@ class Compiler:
             number = self._random
             return Typed(function.result, lambda row: random_uuid(row[SEED], number))
         compute, zone = function.compute, zone_computed_in()
-        return Typed(function.result, lambda row: compute(NowInZone(row[NOW], row[SEED], zone)))
+        if function.volatility != "volatile":
+            return Typed(function.result, lambda row: compute(NowInZone(row[NOW], row[SEED], zone)))
+        self._random += 1
+        more = self._random.to_bytes(_NUMBER_BYTES)
+        return Typed(
+            function.result, lambda row: compute(NowInZone(row[NOW], row[SEED] + more, zone))
+        )
 
     # ---------------------------------------------------------- operators
 

@@ -13,9 +13,9 @@ from leasehold.catalog.schema_names import PUBLIC
 from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRange
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
-from leasehold.sql.expressions.array_lists import with_plain_arrays
 from leasehold.sql.expressions.compiler import DECIDED, NOW, SEED, Compiler
 from leasehold.sql.expressions.expression import make_total, with_exact_numbers
+from leasehold.sql.expressions.plain_words import with_plain_words
 from leasehold.sql.expressions.typed import Typed, asking_zone, assign, computed_in
 from leasehold.sql.functions.function import Function
 from leasehold.sql.syntax.enum_names import FindEnum, no_enums
@@ -32,6 +32,7 @@ _ALSO_CALLED: Final = {
     for name in ("uuid_generate_v4", "gen_random_uuid")
 }
 """Defaults that are kept in another way to say the same, which every release knows."""
+_RANDOM: Final = frozenset({"gen_random_uuid", "random"})
 _PROBE: Final = CommitContext(0, b"")
 
 Evaluate = Callable[[CommitContext, int, int, Key], Any]
@@ -56,7 +57,7 @@ def default_of_text(
     SyntaxInvalid, DivisionByZero, InvalidText, OutOfRange and TooLong as the expression and the
     type say; positions count in `text`.
     """
-    text = with_plain_arrays(_ALSO_CALLED.get(text, text))
+    text = with_plain_words(_ALSO_CALLED.get(text, text))
     with computed_in(zone), asking_zone() as asked:
         made, decided = _read(text, _with_own(kind, find_enum))
         compute = assign(made, kind)
@@ -78,7 +79,7 @@ def default_of_text(
 
 def check_default(text: str, find_enum: FindEnum = no_enums) -> None:
     """Refuses what no column could have as its default; raises what `default_of_text` raises."""
-    _read(with_plain_arrays(_ALSO_CALLED.get(text, text)), find_enum)
+    _read(with_plain_words(_ALSO_CALLED.get(text, text)), find_enum)
 
 
 def _with_own(kind: Type, find: FindEnum) -> FindEnum:
@@ -123,7 +124,12 @@ def decided_default(text: str, kind: Type) -> Function:
 @lru_cache(maxsize=1_024)
 def is_random(text: str) -> bool:
     """Return whether each row gets another value."""
-    return any(call.name == "gen_random_uuid" for call in _calls(_tree(text)))
+    return any(call.name in _RANDOM for call in _calls(_tree(text)))
+
+
+def draws_number(text: str) -> bool:
+    """Return whether a default has random(), which releases before it do not know in one."""
+    return "random" in text and any(call.name == "random" for call in _calls(_tree(text)))
 
 
 def _read(text: str, find_enum: FindEnum = no_enums) -> tuple[Typed, bool]:

@@ -19,6 +19,7 @@ from leasehold.sql.ddl.schema_statements import (
 )
 from leasehold.sql.session.copying import copied
 from leasehold.sql.session.cursors import declared, explained_cursor, fetched
+from leasehold.sql.session.do_code import read_do
 from leasehold.sql.session.search_path import shift_back
 from leasehold.sql.session.settings import set_or_reset, shown
 from leasehold.sql.session.table_as import read_create_table_as
@@ -219,4 +220,5 @@ _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Meaning]]] = {
     "CheckPointStmt": _checkpoint,
     "VacuumStmt": _vacuum,
     "CopyStmt": copied,
+    "DoStmt": lambda reading, body: read_do(reading, body, read_text),
 }

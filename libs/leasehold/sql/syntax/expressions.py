@@ -11,6 +11,7 @@ from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, Syn
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_node, refuse_unread
 from leasehold.sql.syntax.depth import too_deep
+from leasehold.sql.syntax.present_times import PRECISION_MAX, PRESENT_TIMES
 from leasehold.sql.syntax.source import Source
 from leasehold.sql.syntax.types import IntervalFields, read_type_name
 from leasehold.sql.syntax.windows import read_over
@@ -24,6 +25,8 @@ _BASED_DIGITS_MAX: Final = 1_000
 COLLATIONS: Final = frozenset({"default", "C", "POSIX", "ucs_basic"})
 _BEFORE_OPERANDS: Final = frozenset({"+", "-", "~", "@", "|/", "||/"})
 _QUALIFIED: Final = tuple(sorted(SCHEMAS))
+_OF_TABLE: Final = 3
+"""Parts of the name of a column behind its table's and its schema's."""
 
 _A_EXPR: Final = handles(
     "A_Expr",
@@ -321,16 +324,13 @@ class Expressions:
         self.check("ColumnRef", body, _COLUMN_REF)
         at = self.at(body)
         fields = body["fields"]
-        if "A_Star" in fields[-1]:
-            if len(fields) > 2:
-                refuse("schema.table.*", at)
-            return tree.Star(at, *read_names(fields[:-1]))
-        parts = read_names(fields)
-        if len(parts) == 3 and parts[0] in _QUALIFIED:
+        star = "A_Star" in fields[-1]
+        parts = read_names(fields[:-1] if star else fields)
+        if len(parts) == _OF_TABLE - star and parts[0] in _QUALIFIED:
             parts = parts[1:]
-        if len(parts) > 2:
-            refuse("a name of more than two parts", at)
-        return tree.Name(at, tuple(parts))
+        if len(parts) > _OF_TABLE - star:
+            refuse("a column of another database", at)
+        return tree.Star(at, tuple(parts)) if star else tree.Name(at, tuple(parts))
 
     def _row(self, body: Body) -> tree.Node:
         self.check("RowExpr", body, _ROW)
@@ -432,10 +432,12 @@ class Expressions:
     def _value_function(self, body: Body) -> tree.Node:
         self.check("SQLValueFunction", body, _VALUE_FUNCTION)
         at = self.at(body)
-        word = body["op"].removeprefix("SVFOP_")
-        if body.get("typmod", 0) >= 0:
-            refuse(f"{word.removesuffix('_N')} with a precision", at)
-        return tree.Call(at, word.lower())
+        word = body["op"].removeprefix("SVFOP_").removesuffix("_N").lower()
+        digits = body.get("typmod", 0)
+        if digits < 0:
+            return tree.Call(at, word)
+        kind = tree.TypeName(at, PRESENT_TIMES[word], (min(digits, PRECISION_MAX),))
+        return tree.Cast(at, tree.Call(at, word), kind)
 
     def _coalesce(self, body: Body) -> tree.Node:
         self.check("CoalesceExpr", body, _COALESCE)

@@ -30,8 +30,9 @@ TRIGGERS: Final = LeftOut(
     " follows a change reads the table's feed.",
 )
 BLOCKS: Final = LeftOut(
-    "DO and procedural code are not supported",
-    "Say IF NOT EXISTS or IF EXISTS in the statements themselves, or ask first in the program.",
+    "procedural code is not supported",
+    "DO of a session knows EXCEPTION WHEN, IF, NULL, RAISE with a text, and statements of SQL; else"
+    " say IF NOT EXISTS or IF EXISTS in the statements themselves, or ask first in the program.",
 )
 RULES: Final = LeftOut(
     "rules are not supported", "CREATE VIEW for reading; write to the tables themselves."

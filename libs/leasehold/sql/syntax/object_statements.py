@@ -147,7 +147,19 @@ class DropView:
     tag: ClassVar[str] = "DROP VIEW"
 
 
-ViewStatement: TypeAlias = CreateView | DropView
+@dataclass(frozen=True, slots=True)
+class RenameView:
+    """ALTER VIEW … RENAME TO."""
+
+    name: str
+    to: str
+    if_exists: bool = False
+    position: int = 1
+
+    tag: ClassVar[str] = "ALTER VIEW"
+
+
+ViewStatement: TypeAlias = CreateView | DropView | RenameView
 
 
 @dataclass(frozen=True, slots=True)

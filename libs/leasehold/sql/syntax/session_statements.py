@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from leasehold.sql.syntax.cursor_movement import Movement
+from leasehold.sql.syntax.procedural import CodeBlock
 from leasehold.sql.syntax.statements import (
     Explain as ExplainChange,
 )
@@ -241,9 +242,19 @@ class CreateTableAs:
     on_commit: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Do:
+    """DO of code that is known. `is_placed`: places in its statements are places in the client's
+    text, which has the code as it is meant."""
+
+    block: CodeBlock
+    is_placed: bool
+
+
 Meaning: TypeAlias = (
     RowStatement
     | SchemaStatement
+    | Do
     | CreateTableAs
     | Begin
     | Commit

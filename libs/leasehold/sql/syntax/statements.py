@@ -438,8 +438,20 @@ class DropLock:
     position: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class HasNoEffect:
+    """What has no work here, as `words` say. `column`, `index`: what it names, which has to be
+    there; "" = nothing."""
+
+    words: str
+    column: str
+    index: str
+    position: int = 1
+
+
 Action: TypeAlias = (
     AddColumn
+    | HasNoEffect
     | DropColumn
     | RenameColumn
     | RenameConstraint

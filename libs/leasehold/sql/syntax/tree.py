@@ -31,12 +31,16 @@ class Parameter(Located):
 
 @dataclass(frozen=True, slots=True)
 class Name(Located):
+    """A column, behind its table, or the schema of that and the table, or alone."""
+
     parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Star(Located):
-    table: str = ""
+    """All columns, or those of a table, which stands behind its schema or alone."""
+
+    table: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ const sequelize = new Sequelize(process.argv[2], { logging: false });
 (async () => {
   const ship = (more) => sequelize.define('ship', {
     name: { type: DataTypes.STRING(40), unique: true, allowNull: false },
-    kind: { type: DataTypes.TEXT, defaultValue: 'small' }, // an ENUM is made by a DO block
+    kind: { type: DataTypes.ENUM('small', 'large'), defaultValue: 'small' },
     price: DataTypes.DECIMAL(8, 2), body: DataTypes.JSONB, tags: DataTypes.ARRAY(DataTypes.STRING),
     ...more,
   }, { indexes: [{ fields: ['price'] }] });

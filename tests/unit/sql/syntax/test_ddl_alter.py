@@ -8,6 +8,7 @@ from leasehold.catalog.sequence import Options
 from leasehold.model.errors import (
     DuplicateColumn,
     FeatureNotSupported,
+    InvalidArgument,
     InvalidText,
     OutOfRange,
     SyntaxInvalid,
@@ -38,6 +39,7 @@ from leasehold.sql.syntax.statements import (
     DropNotNull,
     ForeignKeyDefinition,
     GeneratedDefinition,
+    HasNoEffect,
     NumberingDefinition,
     RenameColumn,
     RenameConstraint,
@@ -287,13 +289,14 @@ REFUSED: list[Refusal] = [
     (ALTER + f"alter a type text using '{'x' * 4096}'", OutOfRange, 39),
     (ALTER + "alter a type text default 'x'", SyntaxInvalid, 33),
     (ALTER + "alter a set data text", SyntaxInvalid, 32),
-    (ALTER + "alter a set default random()", FeatureNotSupported, 35),
+    (ALTER + "alter a set default lastval()", FeatureNotSupported, 35),
     (ALTER + "alter a set default b + 1", FeatureNotSupported, 35),
     (ALTER + "alter a set default 1 +", SyntaxInvalid, 38),
     (ALTER + "alter a set default", SyntaxInvalid, 34),
     (ALTER + "alter a set default 1 not null", SyntaxInvalid, 37),
     (ALTER + "alter a set null", SyntaxInvalid, 27),
-    (ALTER + "alter a set statistics 3", FeatureNotSupported, 23),
+    (ALTER + "alter a set (nobody = 3)", InvalidArgument, 28),
+    (ALTER + "set (nobody = 3)", InvalidArgument, 20),
     (ALTER + "alter a add int", SyntaxInvalid, 27),
     (ALTER + "alter a set as int", SyntaxInvalid, 27),
     (ALTER + "alter a set restart", SyntaxInvalid, 27),
@@ -321,3 +324,30 @@ def test_add_foreign_key() -> None:
     assert first == AddForeignKey(ForeignKeyDefinition(("a",), "u", not_valid=True, position=19))
     assert isinstance(second, AddColumn)
     assert second.column.references == ForeignKeyDefinition(("b",), "v", position=69)
+
+
+WITHOUT_EFFECT = {
+    "set (fillfactor = 70, toast.autovacuum_enabled = off)": ("", ""),
+    "reset (fillfactor)": ("", ""),
+    "cluster on i": ("", "i"),
+    "set without cluster": ("", ""),
+    "set without oids": ("", ""),
+    "replica identity full": ("", ""),
+    "replica identity using index i": ("", "i"),
+    "alter a set statistics 3": ("a", ""),
+    "alter a set storage external": ("a", ""),
+    "alter a set compression pglz": ("a", ""),
+    "alter a set (n_distinct = 3)": ("a", ""),
+    "alter a reset (n_distinct)": ("a", ""),
+}
+
+
+@pytest.mark.parametrize("said", WITHOUT_EFFECT)
+def test_what_has_no_effect_says_so(said: str) -> None:
+    read = parse_ddl(f"alter table t {said}")
+    assert isinstance(read, AlterTable)
+    (action,) = read.actions
+    assert isinstance(action, HasNoEffect)
+    assert "has no effect here: " in action.words
+    assert (action.column, action.index) == WITHOUT_EFFECT[said]
+    assert action.position == 15

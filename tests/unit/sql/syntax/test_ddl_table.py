@@ -307,8 +307,7 @@ REFUSED: list[Refusal] = [
     (COLUMN + "int default)", SyntaxInvalid, 49),
     (COLUMN + "int default not null)", SyntaxInvalid, 50),
     (COLUMN + "int default now())", WrongType, 50),
-    (COLUMN + "int default 1 + random())", FeatureNotSupported, 50),
-    (COLUMN + "timestamptz default current_timestamp(3))", FeatureNotSupported, 58),
+    (COLUMN + "int default 1 + lastval())", FeatureNotSupported, 50),
     (COLUMN + "uuid default uuidv7())", FeatureNotSupported, 51),
     (
         COLUMN + "date default nullif(current_date, now()::date))",

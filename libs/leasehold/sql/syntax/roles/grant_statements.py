@@ -50,9 +50,9 @@ class GrantPrivileges:
 
 @dataclass(frozen=True, slots=True)
 class ChangeOwner:
-    """ALTER TABLE, SEQUENCE, TYPE or SCHEMA … OWNER TO role."""
+    """ALTER TABLE, VIEW, SEQUENCE, TYPE or SCHEMA … OWNER TO role."""
 
-    kind: Literal["table", "sequence", "type", "schema"]
+    kind: Literal["table", "view", "sequence", "type", "schema"]
     object: ObjectNamed
     owner: RoleNamed
     if_exists: bool = False
