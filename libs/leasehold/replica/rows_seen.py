@@ -21,8 +21,7 @@ SEEN_BYTES: Final = 300
 
 
 class Locked(NamedTuple):
-    """A row that was locked, with the genids that it had then; none: of one that its transaction
-    has written before."""
+    """A row that was locked, with the genids that it had then."""
 
     table: Descriptor
     genids: Genids
@@ -80,11 +79,9 @@ class RowsSeen:
         """Keep a row that SELECTV has shown, or FOR UPDATE (`locks`). Raises MalformedRequest for
         too many."""
         name = descriptor.table_id, key
-        if genids:
-            self._keep(name, genids)
-            self.reads.visited(descriptor, key, genids)
-        nobody_else = descriptor.temporary or descriptor.provisional
-        if locks and not nobody_else and name not in self.locked:
+        self._keep(name, genids)
+        self.reads.visited(descriptor, key, genids)
+        if locks and name not in self.locked:
             self._budget.hold(SEEN_BYTES + size_of(key))
             self.locked[name] = Locked(descriptor, genids)
 

@@ -199,6 +199,15 @@ def requests_of(client: SqlClient, monkeypatch: pytest.MonkeyPatch) -> list[Chan
         ),
         (("savepoint s", LOCK, "rollback to s", "insert into trial values (1, 1, 1)"), 1),
         (("create temp table x (id int primary key)", "insert into x values (1)"), None),
+        (
+            (
+                "create temp table y (id int primary key)",
+                "insert into y values (1)",
+                "select 1 from y for update",
+                "insert into trial values (1, 1, 1)",
+            ),
+            0,
+        ),
         ((LOCK, "select count(*) from trial"), None),
         ((LOCK, LOCK), None),
     ],

@@ -33,8 +33,7 @@ from leasehold.sql.syntax.tree import Visits as Asked
 
 Rows = list[tuple[Any, ...]]
 Visit = Callable[[Descriptor, Key, Genids, bool], None]
-"""Is told of a row of a table, its genids, none of one that its transaction has written, and
-whether it is locked."""
+"""Is told of a row of a table, its genids, and whether it is locked."""
 
 
 class ShownRow(NamedTuple):
@@ -57,13 +56,13 @@ class Visits:
 
     def shown(self, visit: Visit | None) -> Callable[[Rows], Rows]:
         """Rows as they are found → as clients get them, with `visit` told of each row of a table
-        that is committed, or locked (not of what an outer join lacks)."""
+        that is committed (not those of the transaction itself, nor what an outer join lacks)."""
 
         def cut(rows: Rows) -> Rows:
             for row in rows if visit is not None else ():
                 for shown in self.find_shown(row):
                     assert visit is not None
-                    if shown.genids or (self.locks and None not in shown.key):
+                    if shown.genids:
                         visit(*shown, self.locks)
             return [row[: self.width] for row in rows]
 
