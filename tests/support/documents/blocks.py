@@ -68,7 +68,8 @@ def needs_cluster(document: Path) -> bool:
 
 
 def commands(block: Block) -> Iterator[Command]:
-    """Yield the commands of a console block. Raises ValueError for output above the first one."""
+    """Yield the commands of a console block: a command goes on in lines that begin with `> `, and
+    behind a line that ends with a backslash. Raises ValueError for output above the first one."""
     lines = block.text.splitlines()
     at = 0
     while at < len(lines):
@@ -76,8 +77,8 @@ def commands(block: Block) -> Iterator[Command]:
             raise ValueError(f"line {block.line + at} belongs to no command: {lines[at]!r}")
         begin, said = at, [lines[at][2:]]
         at += 1
-        while at < len(lines) and lines[at].startswith("> "):
-            said.append(lines[at][2:])
+        while at < len(lines) and (said[-1].endswith("\\") or lines[at].startswith("> ")):
+            said.append(lines[at].removeprefix("> "))
             at += 1
         shown: list[str] = []
         while at < len(lines) and not lines[at].startswith("$ "):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -99,11 +100,17 @@ class Shell:
         self._count = 0
 
     def run(self, text: str) -> str:
-        """Return what a command prints, as a terminal would show it: errors in their place."""
+        """Return what a command prints, as a terminal would show it: errors in their place.
+
+        The shell reads it from a file: one that lacks its end is an error that is shown, and does
+        not take what stands behind it for its rest."""
         self._count += 1
         printed = self._folder / f".printed-{self._name}-{self._count}"
+        given = self._folder / f".given-{self._name}-{self._count}"
+        given.write_text(f"{text}\n", "utf-8")
         assert self._process.stdin is not None
-        script = f"{{ {text}\n}} > {printed.name} 2>&1 < /dev/null; echo >&{self._told}\n"
+        reads, writes = shlex.quote(str(given)), shlex.quote(str(printed))
+        script = f". {reads} > {writes} 2>&1 < /dev/null; echo >&{self._told}\n"
         self._process.stdin.write(script.encode())
         self._process.stdin.flush()
         ready, _, _ = select.select([self._ended], [], [], COMMAND_TIMEOUT_S)

@@ -69,5 +69,30 @@ def test_a_console_block_is_commands_with_what_each_prints() -> None:
         ("cat > f <<'END'\na\nEND", (), 10),
         ("cat f", ("a",), 13),
     ]
+    text = "$ echo a \\\n    b \\\n>   c\na b c\n"
+    assert [tuple(command) for command in commands(Block("console", text, 10))] == [
+        ("echo a \\\n    b \\\n  c", ("a b c",), 10),
+    ]
     with pytest.raises(ValueError, match="line 10 belongs to no command"):
         list(commands(Block("console", "what\n", 10)))
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        ("$ echo a \\\n    b", "a b\n"),
+        ("$ cat <<'END'\n> a\n> END", "a\n"),
+    ],
+)
+def test_a_command_of_several_lines_is_one(command: str, printed: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"```console\n{command}\n{printed}```\n", "utf-8")
+    assert run_document(page, tmp_path, os.environ) == 1
+
+
+def test_one_that_lacks_its_end_is_told_at_once(tmp_path: Path) -> None:
+    """The shell does not wait for its rest."""
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ echo 'a\n```\n", "utf-8")
+    with pytest.raises(AssertionError, match="unexpected EOF"):
+        run_document(page, tmp_path, {**os.environ, "LC_ALL": "C"})
