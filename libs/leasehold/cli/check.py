@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from leasehold.adapters.os.clock import unix_us
+from leasehold.admin.durations import span
 from leasehold.admin.parts import checks_table
 from leasehold.admin.repairs import Proof, proof_of
 from leasehold.admin.report import check_report
@@ -17,7 +18,7 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking
-from leasehold.cli.output import Output, span
+from leasehold.cli.output import Output
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
 from leasehold.model.records.acks import ROLES_CHECKED, CheckReport

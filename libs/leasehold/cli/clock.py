@@ -7,18 +7,18 @@ import argparse
 from typing import Any, Final
 
 from leasehold.adapters.os.clock import unix_us
+from leasehold.admin.durations import span
 from leasehold.admin.report import log_report
+from leasehold.admin.troubles import clock_troubles
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking
-from leasehold.cli.output import Output, clock_time, show_outcome, span
+from leasehold.cli.output import Output, clock_time, show_outcome
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.settings.client import ClientSettings
 
 RESULT_TIMEOUT_S: Final = 30.0
-AHEAD_SAID_MS: Final = 60_000
-"""Clocks of hosts differ by less, and by as much may ids lie ahead."""
 MEANING: Final = (
     "Set the clocks of all hosts that have a candidate right before you do this: the log's time\n"
     "becomes that of the master's clock. What is given up:\n"
@@ -54,25 +54,6 @@ def register(subparsers: Subparsers) -> None:
     )
     reset.add_argument("--yes", action="store_true", help="do it; without it, only tell")
     finish(reset, reset_clock)
-
-
-def clock_troubles(log: dict[str, Any]) -> list[str]:
-    """Return sentences on what is not right in the log's report."""
-    found = []
-    ahead_ms = log.get("ahead_ms") or 0
-    if ahead_ms > AHEAD_SAID_MS:
-        found.append(
-            f"the log's time is {span(ahead_ms)} ahead of the master's clock: what is committed is"
-            " stamped that much too late (leasehold clock)"
-        )
-    clock_us = log.get("master_clock_us")
-    if clock_us is not None and log["id_horizon_us"] > clock_us:
-        ahead_ms = (log["id_horizon_us"] - clock_us) / 1_000
-        found.append(
-            f"requests are refused as too old (LH001) for another {span(ahead_ms)}, fresh ones too:"
-            " the id horizon is ahead of the master's clock (leasehold clock)"
-        )
-    return found
 
 
 def show(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:

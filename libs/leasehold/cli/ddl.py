@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from leasehold.adapters.os.clock import random_bytes
+from leasehold.admin.durations import span
 from leasehold.admin.feed_compatibility import FeedGate, FeedVerdict, encoded_feeds, judge_feeds
 from leasehold.admin.feeds import Feeds, concern_feeds
 from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import watch_jobs
 from leasehold.cli.looking import looking
-from leasehold.cli.output import Output, span
+from leasehold.cli.output import Output
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.requests import ChangeRequest, JobControl, OnConflict, Outcome

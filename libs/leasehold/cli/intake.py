@@ -6,10 +6,11 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
+from leasehold.admin.durations import span
 from leasehold.admin.intakes import Intakes, IntakeView, PartitionPlace
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.output import Output, clock_time, span
+from leasehold.cli.output import Output, clock_time
 from leasehold.intake.process import run_intake
 from leasehold.settings.client import ClientSettings
 

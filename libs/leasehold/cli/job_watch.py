@@ -8,10 +8,11 @@ from typing import Any, Final
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from leasehold.adapters.os.clock import unix_us
+from leasehold.admin.durations import span
 from leasehold.admin.job_report import one_job_report
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.output import Output, span
+from leasehold.cli.output import Output
 from leasehold.cli.terminal_text import escape_control
 
 EVERY_S: Final = 0.5

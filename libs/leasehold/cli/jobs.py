@@ -7,6 +7,7 @@ import argparse
 from typing import Any
 
 from leasehold.adapters.os.clock import unix_us
+from leasehold.admin.durations import span
 from leasehold.admin.job_report import ENDED_TOLD_MAX, jobs_report, recent_jobs_report
 from leasehold.catalog.roles import FIRST_ROLE
 from leasehold.cli.command import Subparsers, add, finish, seconds
@@ -14,7 +15,7 @@ from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.hints import UNKNOWN_JOB
 from leasehold.cli.job_watch import left_words, rows_words, watch_jobs
 from leasehold.cli.looking import looking
-from leasehold.cli.output import Output, clock_time, show_outcome, span
+from leasehold.cli.output import Output, clock_time, show_outcome
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.records.requests import ChangeRequest, JobControl
 from leasehold.schema_change.job.control import refuse_unaskable

@@ -6,11 +6,12 @@ import argparse
 
 from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.blocker_report import holding_words
+from leasehold.admin.durations import span
 from leasehold.admin.report import leases_report, ledger_report
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking
-from leasehold.cli.output import Output, span
+from leasehold.cli.output import Output
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.settings.client import ClientSettings
 

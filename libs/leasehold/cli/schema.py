@@ -14,10 +14,11 @@ from typing import Any, Final
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from leasehold.adapters.os.clock import boottime_ns
+from leasehold.admin.durations import span
 from leasehold.cli.command import Subparsers, add, finish, read_text_file, wrap_paragraphs
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.hints import hint_for
-from leasehold.cli.output import Output, span
+from leasehold.cli.output import Output
 from leasehold.cli.sql import add_address_options
 from leasehold.cli.terminal_text import escape_control
 from leasehold.cli.transfer.sql_connections import connector

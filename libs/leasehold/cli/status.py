@@ -5,23 +5,21 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from typing import Any, Final
+from typing import Any
 
 from leasehold.adapters.os.clock import unix_us
+from leasehold.admin.durations import span
 from leasehold.admin.report import report
+from leasehold.admin.troubles import failed_jobs, failed_words, troubles_of
 from leasehold.admin.view import SILENT_AFTER_US
-from leasehold.cli.clock import clock_troubles
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.doctor.beside_status import BesideLook
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED
 from leasehold.cli.looking import looking
-from leasehold.cli.output import STYLES, Output, clock_time, span
+from leasehold.cli.output import STYLES, Output, clock_time
 from leasehold.settings.client import ClientSettings
 
-NEWS_FOR_US = 3_600_000_000
-"""So long a failed job is trouble, unless it is settled: who looks at all looks hourly."""
-KNOWN_FOR_US = 24 * NEWS_FOR_US
 SETTLE_S = SILENT_AFTER_US / 1e6 + 0.1
 """A master writes several records a second even when idle. When none comes in so long, it is
 silent: how old the newest one is can't be told from reading it."""
@@ -68,97 +66,6 @@ def _told(settings: ClientSettings, output: Output) -> dict[str, Any]:
         return report(watch.view, unix_us(), tables_max=None if output.as_json else 0)
 
 
-def troubles_of(told: dict[str, Any]) -> list[str]:
-    """Return sentences on what is not right; each names what it is about."""
-    found = [f"not all is known: {gap}; what is shown here is incomplete" for gap in told["gaps"]]
-    log = told["log"]
-    if not log["master"]:
-        if not told["gaps"]:  # who it is may stand in what was not read yet
-            found.append("no master yet: no node has claimed an epoch")
-    elif (log["master_silent_ms"] or 0) * 1_000 > SILENT_AFTER_US:
-        found.append(
-            f"master {log['master']} has written nothing for {span(log['master_silent_ms'])}: "
-            "no change is decided until a standby takes over"
-        )
-    found += clock_troubles(log)
-    found += [
-        f"node {node['node']} ({node['role']}) is {node['coherency']} "
-        f"for {span(node['for_ms'])}, {node['lag_records']:,} records behind"
-        for node in told["nodes"]
-        if node["coherency"] in ("incoherent", "silent")
-    ]
-    found += [
-        f"node {node['node']} has passed over {node['foreign_records']:,} records of the log that "
-        "no master of this database wrote (see its log): who else may write to that topic?"
-        for node in told["nodes"]
-        if node.get("foreign_records")
-    ]
-    found += [
-        f"{disk['free_bytes'] >> 20:,} MiB are free on the disk of node {disk['node']}'s store,"
-        f" less than its reserve of {disk['reserve_bytes'] >> 20:,} MiB: as master it refuses what"
-        " needs room (53100), and with a quarter of it the node stops"
-        for disk in told.get("disks", ())
-        if disk["room"] in ("short", "out")
-    ]
-    ledger = told["ledger"]["state"]
-    if ledger != "ready":
-        found.append(f"the lease ledger is {ledger}: schema changes wait, reads and writes go on")
-    spark = told["spark"]
-    if spark is not None and spark["silent"]:
-        found.append(
-            f"Spark is silent for {span(spark['heard_ms'])}: changes that fill or look through "
-            "rows wait, and so do requests that are to be retried"
-        )
-    elif spark is not None and spark["trouble"]:
-        found.append(f"Spark does not retry requests just now: {spark['trouble']}")
-    found += [
-        f"Spark fails at job {job['job']} on {job['table']} and tries again: {job['spark_fails']}"
-        for job in told["jobs"]
-        if job["spark_fails"]
-    ]
-    feed = told["changefeed"]
-    if feed is not None and feed["silent"]:
-        found.append(
-            f"the changefeed is silent for {span(feed['heard_ms'])}: rows, versions and jobs on "
-            f"their topics stop at LSN {feed['lsn']:,}, and changes that fill rows wait"
-        )
-    found += [
-        f"the feed of {each['table']} {_FEED_WORDS[each['status']]} (leasehold feed list):"
-        f" {each['words']}"
-        for each in (feed["feeds"] if feed is not None else ())
-        if each["status"] in _FEED_WORDS
-    ]
-    failed, _ = failed_jobs(told)
-    return found + [_failed_words(job) for job in failed]
-
-
-_FEED_WORDS: Final = {"failed": "has failed", "held": "is held"}
-
-
-def failed_jobs(told: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return failures that want somebody's look, and others of late. A job that has failed has left
-    everything as it was: it is news for a time, then history, which `leasehold jobs` keeps."""
-    news: list[dict[str, Any]] = []
-    known: list[dict[str, Any]] = []
-    for job in told["jobs"]:
-        age_us = told["now_us"] - (job["ended_us"] or 0)
-        if job["status"] != "failed" or age_us > KNOWN_FOR_US:
-            continue
-        settled = job["dismissed"] or age_us > NEWS_FOR_US or _succeeded_since(job, told["jobs"])
-        (known if settled else news).append(job)
-    return news, known
-
-
-def _succeeded_since(failed: dict[str, Any], jobs: list[dict[str, Any]]) -> bool:
-    same = ("table_id", "kind", "subject")
-    return any(
-        job["status"] == "succeeded"
-        and job["job"] > failed["job"]
-        and all(job[name] == failed[name] for name in same)
-        for job in jobs
-    )
-
-
 def copy_words(copy: dict[str, Any]) -> str:
     """Return a sentence on a node that takes a copy of another one's store, or has taken it."""
     node, source = copy["node"] or "a node of an earlier release", copy["source"]
@@ -166,10 +73,6 @@ def copy_words(copy: dict[str, Any]) -> str:
     if copy["under_way"]:
         return f"{node} takes a copy of {source}'s store: {kept}"
     return f"{node} has taken a copy of {source}'s store: {kept}, {span(copy['kept_ms'])} more"
-
-
-def _failed_words(job: dict[str, Any]) -> str:
-    return f"job {job['job']} on {job['table']} failed: {job['error']}"
 
 
 def _show(told: dict[str, Any], output: Output, database: str) -> None:
@@ -260,7 +163,7 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
     output.line()
     for job in failed_jobs(told)[1]:
         output.line(
-            f"{_failed_words(job)} ({span((told['now_us'] - job['ended_us']) / 1_000)} ago)", "dim"
+            f"{failed_words(job)} ({span((told['now_us'] - job['ended_us']) / 1_000)} ago)", "dim"
         )
     for warning in told["warnings"]:
         output.line(f"warning: {warning} (leasehold doctor says what to do)", "dim")

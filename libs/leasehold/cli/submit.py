@@ -12,9 +12,10 @@ from typing import Any, BinaryIO, Final
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from leasehold.adapters.os.clock import boottime_ns
+from leasehold.admin.durations import span
 from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.output import Output, refusal_words, span
+from leasehold.cli.output import Output, refusal_words
 from leasehold.cli.request_file import FileRequest, looks_like_json, read_requests
 from leasehold.client.change_producer import ChangeProducer, Statistics
 from leasehold.client.pending import Pending, RequestStatus

@@ -14,13 +14,13 @@ from rich.live import Live
 
 from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.admin.report import report
+from leasehold.admin.troubles import troubles_of
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.command import Subparsers, add, positive_seconds
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED
 from leasehold.cli.output import Output
-from leasehold.cli.status import troubles_of
 from leasehold.cli.top_frame import make_frame
 from leasehold.settings.client import ClientSettings
 

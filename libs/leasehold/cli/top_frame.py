@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from leasehold.admin.durations import span
 from leasehold.cli.job_watch import left_words
-from leasehold.cli.output import STYLES, clock_time, span
+from leasehold.cli.output import STYLES, clock_time
 from leasehold.cli.terminal_text import escape_control
 
 WIDE: Final = 100

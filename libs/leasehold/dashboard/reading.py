@@ -14,6 +14,7 @@ from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.dead_letters import DeadLetters, advise, letter_report
 from leasehold.admin.job_report import one_job_report
 from leasehold.admin.report import leases_report, report, table_report
+from leasehold.admin.troubles import find_troubles
 from leasehold.admin.view import ClusterView, TableView
 from leasehold.catalog.job import Job
 from leasehold.dashboard.acting import Acting, Refusal, answering, make_json
@@ -76,7 +77,8 @@ class Reports:
         now_us = unix_us()
         if not 0 <= now_us - self._made_us < REPORT_AT_MOST_EVERY_US:
             told = report(self._watch.view, now_us, tables_max=TABLES_SHOWN_MAX)
-            self._told = {"database": self._database, **told}
+            troubles = [each._asdict() for each in find_troubles(told)]
+            self._told = {"database": self._database, **told, "troubles": troubles}
             self._made_us = now_us
         return self._told
 

@@ -30,7 +30,13 @@ from tests.support.cluster.system_cluster import Beside, settings_of, until
 SERVICES: Final = ("m1", "r1", "r2", "changefeed", "dashboard")
 ROWS: Final = 200
 PAGES: Final = {
-    "overview": ("/", "document.querySelector('[data-key=writes] rect')"),
+    "overview": (
+        "/",
+        (
+            "document.querySelector('[data-key=writes] rect')"
+            " && document.body.innerText.includes('Node r2 (replicant) is silent')"
+        ),
+    ),
     "tables": ("/tables", "document.body.innerText.includes('bookings')"),
     "table": ("/tables/flights", "document.body.textContent.includes('both living versions')"),
     "jobs": ("/jobs", "document.querySelectorAll('.job').length > 1"),

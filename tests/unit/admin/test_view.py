@@ -13,6 +13,7 @@ from leasehold.admin.report import (
     CHANGEFEED_SILENT_SAID_MS,
     report,
 )
+from leasehold.admin.troubles import troubles_of
 from leasehold.admin.view import (
     SILENT_AFTER_US,
     ClaimSeen,
@@ -24,7 +25,7 @@ from leasehold.admin.view import (
     Unreachable,
 )
 from leasehold.catalog.job import Phase
-from leasehold.cli.status import copy_words, troubles_of
+from leasehold.cli.status import copy_words
 from leasehold.lease.replies import Holding
 from leasehold.model.records.acks import AccessReport
 from leasehold.model.records.jobs import (

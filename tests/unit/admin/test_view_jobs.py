@@ -15,13 +15,13 @@ from leasehold.admin.report import (
     report,
 )
 from leasehold.admin.sender_clocks import SPARK
+from leasehold.admin.troubles import troubles_of
 from leasehold.admin.view import LOG_TIME, ClusterView, Heard, TopicEnds
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.job import Phase, Status, Step, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.cli.job_watch import rows_words
-from leasehold.cli.status import troubles_of
 from leasehold.lease.replies import Holding
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import VersionEvent

@@ -17,6 +17,7 @@ from leasehold.adapters.audit.lines import encode_line
 from leasehold.admin.dead_letters import letter_report
 from leasehold.admin.job_report import jobs_report
 from leasehold.admin.report import check_report, leases_report, ledger_report, report, table_report
+from leasehold.admin.troubles import troubles_of
 from leasehold.admin.upgrade_report import upgrade_report
 from leasehold.admin.view import TopicEnds
 from leasehold.catalog.job import Phase
@@ -26,7 +27,6 @@ from leasehold.cli.doctor.finding import count, examine
 from leasehold.cli.json_forms import ERROR, FORMS
 from leasehold.cli.main import main
 from leasehold.cli.output import Output, show_outcome
-from leasehold.cli.status import troubles_of
 from leasehold.cli.top import HotTables, frame_of
 from leasehold.lease.replies import Holding
 from leasehold.model.audit import Audited, AuditEvent

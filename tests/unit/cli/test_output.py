@@ -10,12 +10,13 @@ from typing import Any
 import msgpack
 import pytest
 
+from leasehold.admin.durations import span
+from leasehold.admin.troubles import failed_jobs
+from leasehold.admin.troubles import troubles_of as status_troubles
 from leasehold.cli.check import silent_on_roles, troubles_of
 from leasehold.cli.job_watch import progress_words
-from leasehold.cli.output import Output, span
+from leasehold.cli.output import Output
 from leasehold.cli.request_file import looks_like_json, read_requests
-from leasehold.cli.status import failed_jobs
-from leasehold.cli.status import troubles_of as status_troubles
 from leasehold.model.records.acks import ROLES_CHECKED, CheckReport
 
 

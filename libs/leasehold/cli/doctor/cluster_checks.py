@@ -8,12 +8,11 @@ from typing import Any, Final
 
 from leasehold.adapters.redis.server_look import RedisSeen
 from leasehold.admin.blocker_report import holding_words
+from leasehold.admin.durations import span
+from leasehold.admin.troubles import clock_troubles, failed_jobs
 from leasehold.admin.view import SILENT_AFTER_US
-from leasehold.cli.clock import clock_troubles
 from leasehold.cli.doctor.facts import ClusterSeen, Facts, FolderSeen
 from leasehold.cli.doctor.finding import Check, Problem, Unseen, fail, unseen, warn
-from leasehold.cli.output import span
-from leasehold.cli.status import failed_jobs
 from leasehold.model.features import NEWEST
 from leasehold.model.records.acks import NodeReport
 
