@@ -104,6 +104,11 @@ def process_settings(
             "LEASEHOLD_SNAPSHOT_TLS_KEY": file(files.key("snapshot")),
             "LEASEHOLD_SNAPSHOT_TLS_CA": authority,
         }
+    elif "backup" in kinds:  # it asks a node for its store, and hands none out
+        given |= {
+            "LEASEHOLD_SNAPSHOT_TOKEN_FILE": file(files.SNAPSHOT_TOKEN),
+            "LEASEHOLD_SNAPSHOT_TLS_CA": authority,
+        }
     if service is not None and service.sql is not None:
         given |= {
             "LEASEHOLD_SQL_USERS_FILE": file(files.SQL_USERS),

@@ -236,7 +236,7 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
     ),
     ProcessKind(
         "status",
-        "`leasehold status`, `leases`, `versions`",
+        "`leasehold status`, `top`, `leases`, `versions`",
         reads=(*FOR_STATUS, "requests", "backfill"),  # how large these are
         besides=(ENDS_OF_ALL,),
         reads_ledger=True,
@@ -262,8 +262,8 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
     ),
     ProcessKind(
         "operator",
-        "`leasehold jobs`, `ddl`, `clock`, `dead-letter`",
-        reads=(*FOR_STATUS, "dead-letter", "results", "changefeed"),
+        "`leasehold jobs`, `ddl`, `clock`, `upgrade`, `dead-letter`, `intake`",
+        reads=(*FOR_STATUS, "dead-letter", "results", "changefeed", "intake"),
         writes=("requests",),
         besides=(ENDS_OF_ALL,),
         reads_ledger=True,
@@ -295,6 +295,16 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
             Besides((CREATE,), "intake"),
             Besides((WRITE, DESCRIBE), INTAKE_ID, TRANSACTIONAL_ID),
         ),
+    ),
+    ProcessKind("backup", "`leasehold backup create`", reads=("log", "acks")),
+    ProcessKind(
+        "restore",
+        "`leasehold backup restore`, on the new database",
+        writes=("log", "jobs", "versions", "versions-history", "changefeed", ROWS),
+        # What it has made is removed again where it fails.
+        besides=(Besides((CREATE, DELETE, DESCRIBE), ALL_TOPICS),),
+        consumes=False,
+        reads_ledger=True,  # is it one that nobody has used?
     ),
     ProcessKind("consumer", "a stream processor that reads feeds", reads=(FEEDS,), consumes=False),
     ProcessKind("audit", "`leasehold audit`", reads=("audit",)),

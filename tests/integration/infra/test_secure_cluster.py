@@ -67,15 +67,18 @@ def run(cluster: LocalCluster, *words: str) -> str:
     return done.stdout
 
 
-def test_all_is_done_with_the_least_rights(cluster: LocalCluster) -> None:
+def test_all_is_done_with_the_least_rights(cluster: LocalCluster, tmp_path: Path) -> None:
     run(cluster, "ddl", "create table t (id bigint primary key, n int)")
     run(cluster, "sql", "-c", f"insert into t select g, g from generate_series(1, {ROWS}) g")
     run(cluster, "ddl", "create unique index on t (n)")  # Spark backfills and validates
     run(cluster, "ddl", "alter table t add column m int not null default 7")
     assert str(7 * ROWS) in run(cluster, "sql", "-c", "select sum(m) from t")
     run(cluster, "check")
-    for command in ("jobs", "leases", "versions", "dead-letter", "audit", "topics"):
+    for command in ("jobs", "leases", "versions", "dead-letter", "audit", "topics", "clock"):
         run(cluster, command)
+    for command in ("doctor", "feed", "intake", "upgrade status", "top --once"):
+        run(cluster, *command.split())
+    assert "full backup" in run(cluster, "backup", "create", str(tmp_path / "backups"))
     status = run(cluster, "status")
     assert "all is well" in status
     assert "open:" not in status

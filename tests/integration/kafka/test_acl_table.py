@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import psycopg
@@ -44,6 +45,9 @@ from tests.support.cluster.system_cluster import SOON_S, logged, settings_of, un
 pytestmark = pytest.mark.long("40 s; all of a secured cluster works with these rights in make test")
 
 DATABASE: Final = "demo"
+RESTORED: Final = "again"
+RESTORER: Final = "restorer"
+"""Of another database than the others."""
 KINDS: Final[Mapping[str, str]] = {
     "topics": "topics",
     "m": "master",
@@ -55,18 +59,28 @@ KINDS: Final[Mapping[str, str]] = {
     "check": "check",
     "physician": "doctor",
     "orderer": "feeds",
+    "saver": "backup",
 }
 """User → the kind of process that the table gives rights to."""
 SERVICES: Final = {"m1": "m", "r1": "node", "changefeed": "feed"}
 PRINCIPALS: Final = [word for user, kind in KINDS.items() for word in (f"--{kind}", f"User:{user}")]
 
 
-def setup_acls(cluster: LocalCluster, *words: str) -> tuple[int, dict[str, Any]]:
+def setup_acls(
+    cluster: LocalCluster, *words: str, database: str = DATABASE
+) -> tuple[int, dict[str, Any]]:
     """Run the command on the listener where everybody may everything; → exit code and answer."""
-    command = [sys.executable, "-m", "leasehold.cli.main", "setup-acls", "--json"]
+    more = {"LEASEHOLD_DATABASE": database}
+    return run_command(cluster, more, "setup-acls", *(words or PRINCIPALS))
+
+
+def run_command(
+    cluster: LocalCluster, more: Mapping[str, str], *words: str
+) -> tuple[int, dict[str, Any]]:
+    """Run a command with `more` settings; → exit code and answer."""
     done = subprocess.run(
-        [*command, *(words or PRINCIPALS)],
-        env={**cluster.env("setup"), "PYTHONPATH": os.pathsep.join(sys.path)},
+        [sys.executable, "-m", "leasehold.cli.main", *words, "--json"],
+        env={**cluster.env("setup"), **more, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
@@ -84,7 +98,8 @@ def guarded_port() -> int:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, guarded_port: int) -> Iterator[LocalCluster]:
     ports = Ports.free()
-    guarded = guarded_broker(ports.kafka, ports.kafka_controller, guarded_port, KINDS)
+    users = (*KINDS, RESTORER)
+    guarded = guarded_broker(ports.kafka, ports.kafka_controller, guarded_port, users)
     folder, environ = (
         tmp_path_factory.mktemp("acls"),
         {**os.environ, "LEASEHOLD_DATABASE": DATABASE},
@@ -187,6 +202,30 @@ def test_the_documented_rights_are_enough(
     lacking = examine(replace(facts, kind=KIND_NAMED["master"]), CHECKS)
     words = [each.words for each in lacking if each.check == "rights"]
     assert any(each.startswith(f"Write on {DATABASE}.log is not allowed") for each in words), words
+
+
+def test_a_database_is_backed_up_and_comes_back_with_the_documented_rights(
+    cluster: LocalCluster, guarded_port: int, denials: list[str], tmp_path: Path
+) -> None:
+    """One user reads the log, another one makes the new database, and nothing of the old one."""
+    saver = to_environment(settings_of_user("saver", guarded_port))
+    restorer = to_environment(settings_of_user(RESTORER, guarded_port))
+    place, store = str(tmp_path / "backups"), str(tmp_path / "store.db")
+    code, made = run_command(cluster, saver, "backup", "create", place)
+    assert (code, made["made"]["kind"]) == (0, "full"), made
+    with ChangeProducer(as_user(cluster, "writer", guarded_port)) as producer:
+        table = "CREATE TABLE kept (id int PRIMARY KEY, n int)"
+        row = {"table": "kept", "op": "insert", "key": {"id": 1}, "values": {"n": 1}}
+        for request in ({"sql": table}, row):
+            assert producer.submit(request).result(SOON_S).lsn
+    code, made = run_command(cluster, saver, "backup", "create", place)
+    assert (code, made["made"]["kind"]) == (0, "log"), made
+    code, told = setup_acls(cluster, "--restore", f"User:{RESTORER}", database=RESTORED)
+    assert code == 0, told
+    words = ("backup", "restore", place, "--database", RESTORED, "--store", store)
+    code, done = run_command(cluster, restorer, *words)
+    assert code == 0, done
+    assert done["published_rows"] == sum(table["rows"] for table in done["tables"]) >= 1
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ ADMIN: Final = REDIS | {"request-key", "sql-password"}
         ("changefeed", set()),
         ("spark", {"request-key"}),
         ("dashboard", REDIS),
-        ("operator", ADMIN),
+        ("operator", ADMIN | {"snapshot-token"}),
         ("demo", ADMIN | NODE),
         ("producers", ADMIN),
     ],
