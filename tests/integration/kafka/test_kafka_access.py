@@ -15,9 +15,6 @@ from dataclasses import replace
 
 import pytest
 
-from infra.kafka.broker import Broker, wait_for_broker
-from infra.local_cluster import KAFKA_JARS
-from infra.ports import find_free_port
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.reader import TopicReader
@@ -27,7 +24,7 @@ from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topic
 from leasehold.settings.environment import KafkaSettings, to_environment
-from tests.support.cluster.guarded_kafka import guarded_broker, settings_of_user
+from tests.support.cluster.guarded_kafka import guarded_broker_in
 
 DEADLINE_S = 60.0
 ASK_S = 2.0
@@ -39,21 +36,9 @@ SERVICES = ("services.replicant.main", "services.changefeed.main", "spark_stream
 @pytest.fixture(scope="module")
 def ada(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     """Settings of a user who may do everything, on a broker that asks for a password."""
-    port, controller, sasl = (find_free_port() for _ in range(3))
-    extra = guarded_broker(port, controller, sasl, ("ada", "bob"), "ada")
-    folder = tmp_path_factory.mktemp("secured")
-    broker = Broker(folder, KAFKA_JARS, port, controller, heap_mb=256, extra=extra)
-    broker.prepare(os.environ)
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(broker.command(), stdout=log, stderr=subprocess.STDOUT)
-    settings = settings_of_user("ada", sasl)
-    try:
-        wait_for_broker(settings, DEADLINE_S, lambda: process.poll() is None)
+    with guarded_broker_in(tmp_path_factory.mktemp("secured"), "ada", "bob") as settings:
         ensure_topics(settings, [Topic(TOPIC, 1, {})])
         yield settings
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.fixture

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
-from infra.ports import LOOPBACK
+from infra.kafka.broker import Broker, wait_for_broker
+from infra.local_cluster import KAFKA_JARS
+from infra.ports import LOOPBACK, find_free_port
 from leasehold.settings.environment import KafkaSettings
 
 PASSWORD: Final = "right"
+START_S: Final = 60.0
 _LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _PROTOCOLS: Final = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
 
@@ -42,3 +49,22 @@ def settings_of_user(user: str, guarded_port: int) -> KafkaSettings:
         username=user,
         password=PASSWORD,
     )
+
+
+@contextmanager
+def guarded_broker_in(folder: Path, *users: str) -> Iterator[KafkaSettings]:
+    """Run a broker that asks its users for a password, and yield what a process reads that comes as
+    the first of them, who may do everything; the others may do nothing."""
+    port, controller, guarded = (find_free_port() for _ in range(3))
+    extra = guarded_broker(port, controller, guarded, users, users[0])
+    broker = Broker(folder, KAFKA_JARS, port, controller, heap_mb=256, extra=extra)
+    broker.prepare(os.environ)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(broker.command(), stdout=log, stderr=subprocess.STDOUT)
+    settings = settings_of_user(users[0], guarded)
+    try:
+        wait_for_broker(settings, START_S, lambda: process.poll() is None)
+        yield settings
+    finally:
+        process.kill()
+        process.wait()
