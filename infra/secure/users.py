@@ -12,7 +12,7 @@ Users = Mapping[str, Sequence[str]]
 OPERATOR: Final = "operator"
 PEOPLE: Final[Users] = {
     TOPICS: ("topics",),
-    OPERATOR: ("topics", "operator", "check", "audit", "producer", "feeds", "backup"),
+    OPERATOR: ("topics", "operator", "check", "doctor", "audit", "producer", "feeds", "backup"),
     "demo": ("operator", "check", "producer", "subscriber", "replicant"),
     "producers": ("producer",),
     "embedded": ("replicant", "producer"),
