@@ -91,7 +91,7 @@ feed-tools: setup ## fetch a schema registry and Kafka Connect, for the long tes
 storage-tools: setup ## fetch HDFS, S3A (600 MB) and an S3 server, for the long tests of storage
 	@infra/storage_tools.sh
 
-observe-tools: setup ## build Jaeger and a reader of boards with Go (some minutes), for long tests
+observe-tools: setup ## fetch Prometheus; build Jaeger and a reader of boards with Go (some minutes); for tests
 	@infra/observe_tools.sh
 
 N ?= 20

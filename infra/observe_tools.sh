@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds with Go, into .leasehold/observe, what is not ours and looks at what we tell: Jaeger, which
-# collects traces, and a reader of boards by Grafana's own types. For long tests; each is built once
-# for what stands here.
+# Puts into .leasehold/observe what is not ours and looks at what we tell: Debian's Prometheus with
+# promtool, and, built with Go, Jaeger, which collects traces, and a reader of boards by Grafana's own
+# types. For tests; each is had once for what stands here, and nothing of the system changes.
 set -euo pipefail
 cd -P "$(dirname "$0")/.."
 
@@ -15,6 +15,16 @@ fail() { printf 'observe tools: %s\n' "$*" >&2; exit 1; }
 is_there() { [ "$(cat "$folder/$1.version" 2>/dev/null)" = "$2" ]; }
 
 mkdir -p "$folder"
+if ! command -v promtool > /dev/null && [ ! -x "$folder/root/usr/bin/promtool" ]; then
+  command -v apt-get > /dev/null || fail "there is no apt-get, which Prometheus is fetched with; put prometheus and promtool on the PATH."
+  say "fetching Prometheus"
+  (
+    cd "$folder"
+    rm -f prometheus_*.deb
+    apt-get -qq -o Debug::NoLocking=1 download prometheus 2> fetch.log && dpkg -x prometheus_*.deb root
+  ) || fail "apt-get could not fetch prometheus: $(cat "$folder/fetch.log")"
+  rm -f "$folder"/prometheus_*.deb
+fi
 boards=$(cat "$reader"/* | sha256sum | cut -d' ' -f1)
 is_there jaeger "$JAEGER" && is_there board-check "$boards" && exit 0
 command -v go > /dev/null || fail "there is no Go, which they are built with; install it (golang.org), or put go on the PATH."

@@ -14,19 +14,27 @@ from infra.ports import LOOPBACK
 from infra.processes import ProcessFailure
 
 PROMETHEUS: Final = "prometheus"
+PROMTOOL: Final = "promtool"
+FETCHED: Final = Path(__file__).parents[2] / ".leasehold" / "observe" / "root" / "usr" / "bin"
+"""Where `make observe-tools` puts Debian's package, if it is not installed."""
 SCRAPE_EVERY: Final = "5s"
 KEPT: Final = "7d"
 KEPT_BYTES: Final = "1GB"
 
 
-def find_binary(search: str | None = None) -> str:
-    """Return the path of the program, in the folders of `search`, a PATH. Raises
-    ProcessFailure."""
-    found = shutil.which(PROMETHEUS, path=search)
+def find_program(name: str, search: str | None = None, fetched: Path = FETCHED) -> str | None:
+    """Return the path of a program of Prometheus's, in the folders of `search`, a PATH, or among
+    what was fetched; None where there is none."""
+    return shutil.which(name, path=search) or shutil.which(name, path=str(fetched))
+
+
+def find_binary(search: str | None = None, fetched: Path = FETCHED) -> str:
+    """Return the path of the server. Raises ProcessFailure."""
+    found = find_program(PROMETHEUS, search, fetched)
     if found is None:
         raise ProcessFailure(
-            "OBSERVE=1 needs Prometheus, which is not on the PATH; on Debian: apt-get install"
-            " prometheus"
+            "OBSERVE=1 needs Prometheus, which is not on the PATH: make observe-tools fetches it;"
+            " on Debian also: apt-get install prometheus"
         )
     return found
 

@@ -7,7 +7,6 @@ for.
 from __future__ import annotations
 
 import json
-import shutil
 import time
 import urllib.parse
 import urllib.request
@@ -19,6 +18,7 @@ import pytest
 from infra.deployment import MASTER
 from infra.local_cluster import LocalCluster
 from infra.observe.alerts import ALERTS
+from infra.observe.prometheus import PROMETHEUS, find_program
 from infra.ports import LOOPBACK, Ports
 
 DEADLINE_S = 90.0
@@ -28,8 +28,8 @@ pytestmark = [
     pytest.mark.integration,
     pytest.mark.long("a broker, a master and a Prometheus of its own"),
     pytest.mark.skipif(
-        shutil.which("prometheus") is None,
-        reason="prometheus is not installed (Debian: apt-get install prometheus)",
+        find_program(PROMETHEUS) is None,
+        reason="prometheus is not here: make observe-tools",
     ),
 ]
 

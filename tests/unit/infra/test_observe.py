@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,14 +18,14 @@ import pytest
 from infra.observe.__main__ import files
 from infra.observe.alerts import ALERTS, RUNBOOKS, Alert, rules
 from infra.observe.boards import BOARDS, board_json
-from infra.observe.prometheus import configuration, find_binary
+from infra.observe.prometheus import PROMTOOL, configuration, find_binary, find_program
 from infra.ports import Ports
 from infra.processes import ProcessFailure
 from leasehold.model.measures import Kind, Metric
 from leasehold.model.metrics import METRICS
 
 ROOT: Final = Path(__file__).parents[3]
-PROMTOOL: Final = shutil.which("promtool")
+PROGRAM: Final = find_program(PROMTOOL)
 TIMEOUT_S: Final = 120.0
 NOT_OURS: Final = ("up", "process_resident_memory_bytes", "process_cpu_seconds_total")
 OF_PROMETHEUS: Final = {"node", "job", "le", "severity"}
@@ -242,14 +241,14 @@ def test_each_alert_has_a_case() -> None:
 
 
 needs_promtool = pytest.mark.skipif(
-    PROMTOOL is None, reason="promtool is not installed (Debian: apt-get install prometheus)"
+    PROGRAM is None, reason="promtool is not here: make observe-tools"
 )
 
 
 def promtool(*arguments: str, cwd: Path) -> None:
-    assert PROMTOOL is not None
+    assert PROGRAM is not None
     done = subprocess.run(
-        [PROMTOOL, *arguments],
+        [PROGRAM, *arguments],
         cwd=cwd,
         capture_output=True,
         text=True,
@@ -308,8 +307,11 @@ def test_each_service_is_scraped_under_its_name() -> None:
 
 
 def test_without_prometheus_somebody_is_told_what_to_install(tmp_path: Path) -> None:
-    with pytest.raises(ProcessFailure, match="apt-get install prometheus"):
-        find_binary(str(tmp_path))
+    with pytest.raises(ProcessFailure, match="make observe-tools"):
+        find_binary(str(tmp_path), tmp_path)
+    program = tmp_path / "prometheus"
+    program.touch(0o755)
+    assert find_binary(str(tmp_path / "nowhere"), tmp_path) == str(program)
 
 
 def test_free_ports_are_all_different() -> None:
