@@ -96,16 +96,18 @@ function chart(name, label, parts, legend) {
 // A row for each name, filled where it was among those that `of` gives for a window.
 export function strips({ name, label, windows, times, names, of }) {
   const x = (from) => ((from - times.from) / Math.max(1, times.until - times.from)) * WIDTH;
-  const width = Math.max(1, WIDTH / ((times.until - times.from) / times.step));
   return make("div", { class: "strips", "data-key": name, role: "group", "aria-label": label }, names.map((each) => {
-    const parts = [];
+    const runs = []; // of windows that follow each other and are the same: one piece, without seams
     let missing = 0;
     for (const one of windows) {
       const has = of(one).includes(each);
       missing += has ? 0 : 1;
-      parts.push(draw("rect", { class: has ? "has" : "lacks", x: x(one.from_s).toFixed(1), y: 0,
-        width: (width + 0.3).toFixed(2), height: 10 }));
+      const last = runs[runs.length - 1];
+      if (last && last.has === has && one.from_s - last.last_s <= times.step) last.last_s = one.from_s;
+      else runs.push({ has, first_s: one.from_s, last_s: one.from_s });
     }
+    const parts = runs.map((run) => draw("rect", { class: run.has ? "has" : "lacks", x: x(run.first_s).toFixed(1), y: 0,
+      width: Math.max(1, x(run.last_s + times.step) - x(run.first_s)).toFixed(1), height: 10 }));
     const words = missing ? `not for ${missing * times.step} s of what is shown` : "all the time";
     return make("div", { "data-key": `strip-${each}` }, make("span", { class: "who" }, each),
       draw("svg", { viewBox: `0 0 ${WIDTH} 10`, preserveAspectRatio: "none", role: "img", "aria-label": `${each}: coherent ${words}` }, ...parts),
