@@ -188,4 +188,6 @@ def test_who_may_do_nothing_is_told_so(ada: KafkaSettings, redis_url: str) -> No
 def test_a_broker_that_says_nothing_is_named(silent: int, redis_url: str) -> None:
     address = f"{LOOPBACK}:{silent}"
     ended = run_all(KafkaSettings(bootstrap=address), redis_url)
+    shown = ended.pop(SHOWS_THE_REST)
+    assert f"kafka can't be reached: Kafka at {address}" in shown.said
     assert wrong_among(ended, f"Kafka at {address}.*LEASEHOLD_KAFKA") == []

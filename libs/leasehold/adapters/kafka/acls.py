@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from leasehold.adapters.kafka.access import AccessDenied, denial
 from leasehold.adapters.kafka.admin import AdminConnection
 from leasehold.adapters.kafka.client import error_of
 from leasehold.model.errors import BusUnavailable, ConfigurationError
@@ -85,9 +86,22 @@ class AclAdmin:
     def given(self) -> frozenset[Given]:
         """Return all rights that are of the kind that `create` makes. Others, such as denials, and
         rights from one host alone, are left out: nothing here makes or takes those."""
+        self._check_may_look()
         asked = self._client().describe_acls(_EVERYTHING, request_timeout=TIMEOUT_S)
         found = (given_by(acl) for acl in self._result("asking for access control lists", asked))
         return frozenset(given for given in found if given is not None)
+
+    def _check_may_look(self) -> None:
+        """⚠ Who may not Describe the cluster is told of no entry, as if there were none: librdkafka
+        2.16 does not pass the refusal on. Raises AccessDenied."""
+        asked = self._client().describe_cluster(
+            include_authorized_operations=True, request_timeout=TIMEOUT_S
+        )
+        may = self._result("asking what this user may do", asked).authorized_operations
+        if may is not None and AclOperation.DESCRIBE not in may:
+            words = denial(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED), self._settings)
+            assert words is not None
+            raise AccessDenied(words, bootstrap=self._settings.bootstrap)
 
     def create(self, wanted: Collection[Given]) -> None:
         """Add rights. One that is there already stays, so this may be repeated."""
