@@ -92,8 +92,8 @@ class AclAdmin:
         return frozenset(given for given in found if given is not None)
 
     def _check_may_look(self) -> None:
-        """⚠ Who may not Describe the cluster is told of no entry, as if there were none: librdkafka
-        2.16 does not pass the refusal on. Raises AccessDenied."""
+        """Raise AccessDenied where this user may not see entries. ⚠ He is told of none, as if there
+        were none: librdkafka 2.16 does not pass the refusal on."""
         asked = self._client().describe_cluster(
             include_authorized_operations=True, request_timeout=TIMEOUT_S
         )
