@@ -17,6 +17,7 @@ import pytest
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer
 from leasehold.admin.watch import ClusterWatch
+from tests.support.cluster.secure_suite import not_in_secure_mode
 from tests.support.cluster.system_cluster import Beside, settings_of
 from tests.support.documents.blocks import needs_cluster
 from tests.support.documents.document_run import ROOT, run_document
@@ -61,6 +62,7 @@ def test_a_document_shows_what_happens(
         drop_tables(cluster)
 
 
+@not_in_secure_mode("who starts each process of a database has a user for each")
 def test_one_that_starts_its_processes_finds_servers_alone(beside: Beside, tmp_path: Path) -> None:
     (document,) = (path for path in FOUND if path.name in BY_ITSELF)
     with beside.running(document.stem, ()) as cluster:

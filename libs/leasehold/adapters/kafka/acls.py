@@ -98,7 +98,7 @@ class AclAdmin:
             include_authorized_operations=True, request_timeout=TIMEOUT_S
         )
         may = self._result("asking what this user may do", asked).authorized_operations
-        if may is not None and AclOperation.DESCRIBE not in may:
+        if AclOperation.DESCRIBE not in (may or ()):  # None: nothing
             words = denial(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED), self._settings)
             assert words is not None
             raise AccessDenied(words, bootstrap=self._settings.bootstrap)

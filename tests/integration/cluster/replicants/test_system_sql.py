@@ -320,8 +320,8 @@ def test_a_schema_comes_and_goes_with_all_that_lies_in_it(cluster: LocalCluster)
         assert one.execute("SELECT id FROM far").fetchall() == [(1,)]
         one.execute("UPDATE gates SET kind = 'far' WHERE id = 2")
         assert other.execute("SELECT count(*) FROM far").fetchall() == [(2,)]
-        topic = f"{settings_of(cluster, 'reader').cluster.database}.feed.app.gates"
-        kafka = settings_of(cluster, "reader").kafka
+        consumer = settings_of(cluster, "consumer")
+        topic, kafka = f"{consumer.cluster.database}.feed.app.gates", consumer.kafka
 
         def told() -> list[tuple[str, str]]:
             values = (record.value for record in published(kafka, topic))
