@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from tests.isolation import test_at_commit_rules as at_commit
 from tests.isolation import test_rules as isolation
+from tests.isolation import test_sql_list_append as row_locks
 from tests.isolation import test_sql_sequences as sequences
 from tests.isolation import test_sql_upserts as upserts
 from tests.models import (
@@ -82,6 +83,8 @@ def found() -> Iterator[Mutation]:
     for numbered in sequences.OFF:
         yield Mutation(off(numbered.rules), "stories of transactions")
     yield Mutation(off(upserts.OFF), "stories of transactions")
+    for rule in row_locks.LOCK_RULES:
+        yield Mutation(frozenset({Switch("transaction", rule)}), "histories under a row lock")
     for name in test_moves.OFF:
         yield Mutation(frozenset({Switch("transaction", name)}), "story of a move")
     for story in stories.STORIES:

@@ -263,7 +263,7 @@ def test_what_is_away_is_a_sentence(
 
 def test_a_query_without_a_session_is_refused(database: DevDatabase) -> None:
     store = database._stores["r1"]
-    with store.open_snapshot() as snapshot, pytest.raises(FeatureNotSupported, match="sessions"):
+    with store.open_snapshot() as snapshot, pytest.raises(FeatureNotSupported, match="SQL session"):
         query(Plans(), snapshot, "select * from leasehold.nodes", (), _limits())[1].all()
 
 

@@ -40,4 +40,6 @@ def test_an_earlier_release_keeps_them_away(
     assert database.ask({"sql": added}).outcome.code == "0A000"
     monkeypatch.undo()
     assert database.ask({"sql": added}).committed
+    for job in database.jobs():
+        database.wait_job(job.job_id)
     assert database.ask({"sql": "drop table t"}).committed
