@@ -312,7 +312,7 @@ def test_commands_on_a_running_database(
     assert (kept["first_offset"], kept["records"]) == (0, told["log"]["offset"])
     assert kept["first_us"] > 0
     assert kept["bytes_about"] > 0
-    told = printed(capsys, 1, "doctor", "--json", "--timeout", "6", "--as", "master")
+    told = printed(capsys, 1, "doctor", "--json", "--timeout", "30", "--as", "master")
     findings = told["findings"]
     verdicts = {each["check"]: each["verdict"] for each in findings}
     assert verdicts["log's durability"] == "warn"

@@ -64,6 +64,8 @@ _PASSED_OVER: Final = frozenset({KafkaError.GROUP_AUTHORIZATION_FAILED})  # we n
 _MAY_COME: Final = frozenset(
     {
         KafkaError._ALL_BROKERS_DOWN,
+        # The question was on its way to a broker that metadata no longer names.
+        KafkaError._DESTROY_BROKER,
         KafkaError._TIMED_OUT,
         KafkaError._TRANSPORT,
         # Of a topic made a moment ago; the broker asked does not know yet that it leads.
