@@ -28,6 +28,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.keys import Key
+from leasehold.model.ports import Merged
 from leasehold.model.records.log import Backfill, KeySpan, LogPosition
 from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.values.types import Type
@@ -94,6 +95,15 @@ def note(table: WrittenTable, *spans: KeySpan) -> None:
     for span in spans:
         table.store.backfill(table.catalog.newest(1), Backfill(1, 3, INDEX, (), span=span))
     table._commit()
+
+
+def first_piece(table: WrittenTable, rows_max: int | None = None) -> Merged:
+    """Wait until a run is sorted, and merge its first piece."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (merged := table.store.merge_entries(table.catalog.newest(1), rows_max)).rows:
+        assert time.monotonic() < deadline, "no run was sorted"
+        time.sleep(0.001)
+    return merged
 
 
 def merge_all(table: WrittenTable) -> Iterator[None]:
@@ -229,8 +239,7 @@ def test_what_a_piece_costs_does_not_grow_with_the_rows_that_were_written(
         table.publish(version(2, replace(PLAIN, state=State.DELETE_ONLY)))
         table.publish(version(3, PLAIN))
         note(table, ALL)
-        while not store.merge_entries(table.catalog.newest(1)).rows:
-            time.sleep(0.001)
+        first_piece(table)
         steps = []
         for written in (range(1_000, 1_010), range(2_000, 4_000)):
             fill(written)
@@ -331,8 +340,7 @@ def test_beside_users_each_piece_is_short_and_has_a_rest_behind_it(
     store.give_way(beside_users=True, gentle=gentle)
     note(table, ALL)
     newest = table.catalog.newest(1)
-    while not (first := store.merge_entries(newest)).rows:
-        time.sleep(0.001)
+    first = first_piece(table)
     second = store.merge_entries(newest)
     store.close()
     assert (first.rows, second.rows) == (8, rows), "a piece took twice 2 ms"
@@ -355,8 +363,7 @@ def test_a_piece_is_short_as_soon_as_users_are_beside_it(
     table = filled(store)
     note(table, ALL)
     newest = table.catalog.newest(1)
-    while not (alone := store.merge_entries(newest)).rows:
-        time.sleep(0.001)
+    alone = first_piece(table)
     store.give_way(beside_users=True, gentle=False)
     beside = store.merge_entries(newest)
     store.close()
@@ -383,8 +390,7 @@ def test_a_long_commit_makes_no_small_pieces_but_many_pages_do(
     store.give_way(beside_users=True, gentle=False)
     note(table, ALL)
     newest = table.catalog.newest(1)
-    while not (first := store.merge_entries(newest)).rows:
-        time.sleep(0.001)
+    first = first_piece(table)
     second = store.merge_entries(newest)
     store.close()
     assert (first.rows, second.rows) == (8, rows)
@@ -393,8 +399,7 @@ def test_a_long_commit_makes_no_small_pieces_but_many_pages_do(
 def test_a_piece_has_no_more_rows_than_it_may(store: Store) -> None:
     table = filled(store)
     note(table, ALL)
-    while not (merged := store.merge_entries(table.catalog.newest(1), 2)).rows:
-        time.sleep(0.001)
+    merged = first_piece(table, 2)
     assert merged.rows == len(entries(store)) == 2
 
 
