@@ -22,6 +22,7 @@ from leasehold.sql.syntax.session_statements import (
     SetModes,
 )
 from leasehold.sql_session.prepared import Answer
+from leasehold.sql_session.session_mark import go_back_to, mark_session
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.transaction import ReplayableTransaction
 from leasehold.sql_session.transaction_runner import TransactionRunner
@@ -144,14 +145,7 @@ class BlockCommands:
     # ------------------------------------------------------------ within
 
     def _savepoint(self, said: Savepoint) -> Answer:
-        state = self._state
-        mark = (
-            self._transactions.transaction().savepoint(),
-            state.cursors.mark(),
-            state.locks.mark(),
-            state.listening.mark(),
-        )
-        self._block.savepoint(said.name, mark)
+        self._block.savepoint(said.name, mark_session(self._state, self._transactions))
         return Answer("SAVEPOINT")
 
     def _release(self, said: Release) -> Answer:
@@ -159,13 +153,8 @@ class BlockCommands:
         return Answer("RELEASE")
 
     def _roll_back_to(self, said: RollbackTo) -> Answer:
-        savepoint, cursors, locks, listening = self._block.roll_back_to(said.name)
-        transaction = self._transactions.transaction()
-        transaction.roll_back_to(savepoint)
-        self._transactions.forget_made(transaction.made_sequences.values())
-        self._state.cursors.back_to(cursors)
-        self._state.locks.back_to(locks)
-        self._state.listening.back_to(listening)
+        mark = self._block.roll_back_to(said.name)
+        go_back_to(mark, self._state, self._transactions)
         return Answer("ROLLBACK")
 
     def set_modes(self, said: SetModes) -> Answer:

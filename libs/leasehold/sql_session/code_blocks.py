@@ -4,7 +4,7 @@ and what fails is undone as far as a block of the code that catches it has begun
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from leasehold.model.errors import CodeRaised, NothingHandled, Refused, SyntaxInvalid
 from leasehold.pgwire.session import Notice, Portal
@@ -15,24 +15,14 @@ from leasehold.sql.syntax.session_statements import Do, SchemaStatement, Session
 from leasehold.sql_session.portals import CommandPortal
 from leasehold.sql_session.prepared import Answer, PreparedStatement
 from leasehold.sql_session.schema_statements import SchemaStatements
+from leasehold.sql_session.session_mark import SessionMark, go_back_to, mark_session
 from leasehold.sql_session.statement_batch import SeveralStatements
 from leasehold.sql_session.statement_runner import StatementRunner
-from leasehold.sql_session.transaction import ReplayableTransaction, Savepoint
 
 PORTION: Final = 1_000
 """Rows that are taken at once, of those that nobody wants."""
 _SHOWN: Final = {"info": "00000", "notice": "00000", "warning": "01000"}
 """The levels of RAISE that a client is shown, with their SQLSTATE."""
-
-
-class _Mark(NamedTuple):
-    """What a session had done where a block of the code began."""
-
-    transaction: ReplayableTransaction
-    writes: Savepoint
-    cursors: Any
-    locks: Any
-    listening: Any
 
 
 class CodeBlocks:
@@ -86,7 +76,7 @@ class CodeBlocks:
         if not block.handlers:
             self._run_steps(block.body, undoes, handled)
             return
-        mark = self._mark() if undoes else None
+        mark = mark_session(self._runner.state, self._runner.transactions) if undoes else None
         try:
             self._run_steps(block.body, undoes, handled)
         except Refused as error:
@@ -150,28 +140,12 @@ class CodeBlocks:
 
     # ------------------------------------------------------------ ways back
 
-    def _mark(self) -> _Mark:
-        state = self._runner.state
-        transaction = self._runner.transaction()
-        return _Mark(
-            transaction,
-            transaction.savepoint(),
-            state.cursors.mark(),
-            state.locks.mark(),
-            state.listening.mark(),
-        )
-
-    def _go_back(self, mark: _Mark | None) -> None:
+    def _go_back(self, mark: SessionMark | None) -> None:
         """Undo what was done since; None: all of a transaction that was nothing but what failed."""
         state, transactions = self._runner.state, self._runner.transactions
         if mark is None:
             transactions.end(committed=False)
             return
-        transaction = transactions.transaction()
-        if transaction is not mark.transaction:
-            return  # a change that no block can hold has ended it, and its client was told so
-        transaction.roll_back_to(mark.writes)
-        transactions.forget_made(transaction.made_sequences.values())
-        state.cursors.back_to(mark.cursors)
-        state.locks.back_to(mark.locks)
-        state.listening.back_to(mark.listening)
+        if transactions.transaction() is mark.transaction:
+            go_back_to(mark, state, transactions)
+        # Else a change that no block can hold has ended it, and its client was told so.
