@@ -2,7 +2,8 @@
 clock and a disk of its own where the machine has a C compiler.
 
 Kafka tells a client where its brokers are, so the broker has a listener for each process, which
-names that process's proxy.
+names that process's proxy, and of several brokers each has one for its peers. Nodes tell each other
+where their stores can be copied: the port of a proxy, behind which they listen at another address.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from infra.ports import LOOPBACK, BrokerPorts, Ports
 from leasehold.adapters.kafka.whole_topic import read_to_end
 from leasehold.model.topics import Topics
 from tests.faults.kinds import SESSION_TTL_MS
-from tests.faults.links import Links
-from tests.faults.parts import KAFKA, REDIS, SQL, Parts
+from tests.faults.links import Address, Links
+from tests.faults.parts import COPIES, KAFKA, PEERS, QUORUM, REDIS, SQL, Parts
 from tests.support.cluster import system_clock, system_disk
 from tests.support.cluster.preloaded import find_compiler, joined, make_library
 from tests.support.cluster.system_clock import WallClock
@@ -36,6 +37,9 @@ ENVIRON: Final[Mapping[str, str]] = {
 }
 """What is dropped goes after two minutes, so that a cluster of many rounds does not grow."""
 COMPILER: Final = "cc"
+BEHIND: Final = "127.0.0.2"
+"""Where nodes listen for those who copy their stores. Others are told 127.0.0.1 and the same port,
+which is that of a proxy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,8 @@ class FaultCluster(LocalCluster):
 
     def _settings_of_broker(self, ports: BrokerPorts) -> dict[str, str]:
         """A listener for each process, whose clients are told the address of its own link."""
-        place = self.ports.brokers(self.parts.brokers).index(ports)
+        several = self.ports.brokers(self.parts.brokers)
+        place = several.index(ports)
         broker, processes = self.parts.broker_names[place], self.parts.processes
         inner = f"PLAINTEXT://{LOOPBACK}:{ports.clients}"
         own = [
@@ -91,10 +96,26 @@ class FaultCluster(LocalCluster):
             f"{name.upper()}://{LOOPBACK}:{self.links.reserve(f'{name}-{broker}')}"
             for name in processes
         ]
-        names = ("PLAINTEXT", "CONTROLLER", *(name.upper() for name in processes))
+        names = ["PLAINTEXT", "CONTROLLER", *(name.upper() for name in processes)]
+        peers: dict[str, str] = {}
+        if len(several) > 1:
+            names.append(PEERS.upper())
+            own.append(f"{PEERS.upper()}://{LOOPBACK}:{self.links.reserve(f'{broker}-listener')}")
+            proxied.append(
+                f"{PEERS.upper()}://{LOOPBACK}:{self.links.reserve(f'{PEERS}-{broker}')}"
+            )
+            voters = (
+                f"{number}@{LOOPBACK}:{self.links.reserve(f'{QUORUM}-{name}')}"
+                for number, name in enumerate(self.parts.broker_names, 1)
+            )
+            peers = {
+                "inter.broker.listener.name": PEERS.upper(),
+                "controller.quorum.voters": ",".join(voters),
+            }
         controller = f"CONTROLLER://{LOOPBACK}:{ports.controller}"
         return {
             **super()._settings_of_broker(ports),
+            **peers,
             "num.network.threads": "1",  # of each listener
             "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
             "listeners": ",".join([inner, *own, controller]),
@@ -115,6 +136,9 @@ class FaultCluster(LocalCluster):
 
     def env(self, name: str) -> dict[str, str]:
         own = super().env(name)
+        if name in self.parts.copied:
+            own["LEASEHOLD_LISTEN"] = BEHIND
+            own["LEASEHOLD_SNAPSHOT_PORT"] = str(self.links.reserve(f"{name}-{COPIES}"))
         own["PYTHONPATH"] = f"{self._libs or ROOT / 'libs'}{os.pathsep}{ROOT}"
         service = self.services.get(name)
         if self._libs is None and (service is None or service.compiled):
@@ -126,11 +150,20 @@ class FaultCluster(LocalCluster):
 
     def start_links(self) -> None:
         """Start the proxies, which hold nothing up yet."""
-        upstream = dict(self._listeners)
+        ports = dict(self._listeners)
         if REDIS in self.parts.servers:
-            upstream |= {f"{name}-{REDIS}": self.ports.redis for name in self.parts.processes}
+            ports |= {f"{name}-{REDIS}": self.ports.redis for name in self.parts.processes}
         for name in self.parts.replicants:
-            upstream[f"{name}-{SQL}"] = self.sql_port(name)
+            ports[f"{name}-{SQL}"] = self.sql_port(name)
+        for link in self.parts.peer_links:
+            peers, quorum = self.parts.links_of(link)
+            name = link.removeprefix(f"{PEERS}-")
+            ports[peers] = self.links.reserve(f"{name}-listener")
+            ports[quorum] = self.brokers.ports[name].controller
+        upstream: dict[str, Address] = {link: (LOOPBACK, port) for link, port in ports.items()}
+        for name in self.parts.copied:
+            link = f"{name}-{COPIES}"
+            upstream[link] = (BEHIND, self.links.reserve(link))
         self.links.start(self, upstream)
 
     def sql_port(self, name: str) -> int:

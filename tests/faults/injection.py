@@ -31,15 +31,17 @@ from tests.faults.cluster import FaultCluster
 from tests.faults.kinds import (
     BROKER_FULL,
     CONTROLLER,
+    COPIED_BADLY,
     DISK_LOST,
     LINK_KINDS,
+    PEER_KINDS,
     SHORT_OF_MEMORY,
     SYNC_FAILS,
     TAIL_LOST,
     WRITE_FAILS,
 )
 from tests.faults.links import Links
-from tests.faults.parts import KAFKA
+from tests.faults.parts import COPIES, KAFKA
 from tests.faults.schedule import Event
 from tests.support.cluster.system_disk import cut_end, tear_wal
 from tests.support.cluster.system_memory import take_memory
@@ -79,7 +81,8 @@ class Injection:
             "kill": lambda e: self._kill(e.who),
             "stop": lambda e: self._signal(e.who, signal.SIGTERM),
             "pause": lambda e: self._signal(e.who, signal.SIGSTOP),
-            **dict.fromkeys(LINK_KINDS, self._disturb),
+            **dict.fromkeys((*LINK_KINDS, *PEER_KINDS), self._disturb),
+            COPIED_BADLY: self._copy_badly,
             "older_disk": self._older_disk,
             "empty_disk": self._empty_disk,
             **dict.fromkeys(FULL_DISKS, self._fill_disk),
@@ -132,7 +135,8 @@ class Injection:
             "late_chunks": self._send_again,
             "stop": self._stop_and_start,
             "broker_kill": lambda _: cluster.start(KAFKA, wait=False),
-            **dict.fromkeys(LINK_KINDS, self._mend_link),
+            **dict.fromkeys((*LINK_KINDS, *PEER_KINDS), self._mend_link),
+            COPIED_BADLY: lambda e: self._mend_copies(),
             **dict.fromkeys(("kill", "older_disk", "empty_disk", "torn_pages"), self._start),
             **dict.fromkeys(("redis_kill", "redis_empty", "redis_failover"), self._start),
             **dict.fromkeys(("one_broker_kill", DISK_LOST, "controller_kill"), self._start),
@@ -223,13 +227,26 @@ class Injection:
 
     def _disturb(self, event: Event) -> None:
         """Disturb all links that the event's name stands for, alike."""
-        disturb = getattr(self._links, event.kind)
+        disturb = getattr(self._links, PEER_KINDS.get(event.kind, event.kind))
         for link in self._cluster.parts.links_of(event.who):
             disturb(link, **event.detail)
 
     def _mend_link(self, event: Event) -> None:
         for link in self._cluster.parts.links_of(event.who):
             self._links.mend(link)
+
+    def _copy_badly(self, event: Event) -> None:
+        """Take somebody's disk and start it anew, whoever has a copy being hard to reach."""
+        how = dict(event.detail)
+        disturb = getattr(self._links, how.pop("how"))
+        for name in self._cluster.parts.copied:
+            disturb(f"{name}-{COPIES}", **how)
+        self._empty_disk(event)
+        self._cluster.start(event.who, wait=False)
+
+    def _mend_copies(self) -> None:
+        for name in self._cluster.parts.copied:
+            self._links.mend(f"{name}-{COPIES}")
 
     # ------------------------------------------------------------ disks
 

@@ -92,6 +92,10 @@ def _one_broker(parts: Parts) -> Sequence[str]:
     return () if parts.brokers == ONE else parts.broker_names
 
 
+def _peers(parts: Parts) -> Sequence[str]:
+    return parts.peer_links
+
+
 def _controller(parts: Parts) -> Sequence[str]:
     return () if parts.brokers == ONE else (CONTROLLER,)
 
@@ -138,12 +142,26 @@ def _delay(rng: random.Random) -> dict[str, Any]:
     return {"way": rng.choice(("up", "down", "both")), "late_ms": late_ms, "jitter_ms": late_ms}
 
 
+def _copied_badly(rng: random.Random) -> dict[str, Any]:
+    """How those who hand out copies are disturbed, while somebody needs one."""
+    how = rng.choice(("cut", "throttle", "delay", "refuse"))
+    return {"how": how, **_DRAWN[how](rng)}
+
+
 def _bursts(rng: random.Random) -> dict[str, Any]:
     return {"way": rng.choice(("up", "down", "both")), "burst_ms": rng.choice((50, 300, 1_000))}
 
 
 def _throttle(rng: random.Random) -> dict[str, Any]:
     return {"way": rng.choice(("up", "down", "both")), "kb_per_s": rng.choice((2, 10, 50))}
+
+
+_DRAWN: Final[Mapping[str, Draw]] = {
+    "cut": _cut,
+    "throttle": _throttle,
+    "delay": _delay,
+    "refuse": _nothing,
+}
 
 
 def _jump(rng: random.Random) -> dict[str, Any]:
@@ -199,6 +217,10 @@ SYNC_FAILS: Final = "sync_fails"
 WRITE_FAILS: Final = "write_fails"
 SHORT_OF_MEMORY: Final = "short_of_memory"
 TAIL_LOST: Final = "broker_tail"
+COPIED_BADLY: Final = "copied_badly"
+"""Somebody has lost its disk, and whoever has a copy for it is hard to reach."""
+PEER_KINDS: Final[Mapping[str, str]] = {"peers_cut": "cut", "peers_delay": "delay"}
+"""What befalls the links by which brokers reach one of them, and what that is of any link."""
 CLOCKS: Final = frozenset({"clock_jump", "broker_clock", "clock_rate"})
 """What moves clocks."""
 BROKER_FULL: Final = "broker_full_disk"
@@ -212,14 +234,15 @@ STARTS_ANEW: Final = frozenset(
     | {"redis_failover", *ENDS_ITS_PROCESS}
 )
 COPIES: Final = frozenset(
-    {"older_disk", "empty_disk", "broker_kill", "one_broker_kill", "controller_kill"}
+    {"older_disk", "empty_disk", COPIED_BADLY, "broker_kill", "one_broker_kill", "controller_kill"}
     | {DISK_LOST, TAIL_LOST, BROKER_FULL}
 )
 LINK_KINDS: Final = ("cut", "delay", "reorder", "throttle", "reset", "refuse")
 """What befalls links."""
 LOSE_RECORDS: Final = frozenset({DISK_LOST, TAIL_LOST})
 OF_SEVERAL_BROKERS: Final = frozenset(
-    {"one_broker_kill", "one_broker_pause", "controller_kill", BROKER_FULL, *LOSE_RECORDS}
+    {"one_broker_kill", "one_broker_pause", "controller_kill", BROKER_FULL}
+    | {*PEER_KINDS, *LOSE_RECORDS}
 )
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -236,6 +259,15 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("refuse", 5, _links, (200, 4_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
         Kind("older_disk", 4, _nodes, (0, 1_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
         Kind("empty_disk", 4, _nodes, (0, 1_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
+        Kind(
+            COPIED_BADLY,
+            3,
+            _nodes,
+            (2_500, 6_000),
+            ANY_MASTER_MS,
+            LEASE_MS + ROOM_MS,
+            _copied_badly,
+        ),
         Kind("full_disk", 3, _nodes, (500, 2_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS),
         Kind(SYNC_FAILS, 4, _nodes, (1_500, 5_000), ANY_MASTER_MS, LEASE_MS + ROOM_MS, needs="cc"),
         Kind(WRITE_FAILS, 2, _nodes, (500, 2_500), ANY_MASTER_MS, LEASE_MS + ROOM_MS, needs="cc"),
@@ -281,6 +313,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind(DISK_LOST, 3, _one_broker, (0, 3_000), *LED_AGAIN),
         Kind(TAIL_LOST, 3, _one_broker, (0, 3_000), *LED_AGAIN, _tail),
         Kind(BROKER_FULL, 3, _one_broker, (500, 4_000), *LED_AGAIN),
+        Kind("peers_cut", 4, _peers, (500, 8_000), None, None, _cut),
+        Kind("peers_delay", 2, _peers, (500, 8_000), None, None, _delay),
         Kind("controller_kill", 4, _controller, (0, 6_000), *LED_AGAIN),
         Kind("redis_failover", 6, _failover, (4_000, 8_000), ROOM_MS, ROOM_MS, _lag),
     )

@@ -26,6 +26,8 @@ ASK_TIMEOUT_S: Final = 20.0
 PORTS: Final = (12_000, 17_999)
 """Below those of `infra.ports`, which are chosen long before anybody binds them."""
 TRIES_MAX: Final = 1_000
+Address = tuple[str, int]
+"""Host and port."""
 
 
 class Links:
@@ -50,13 +52,13 @@ class Links:
                 return port
         raise OSError(f"no free port between {PORTS[0]} and {PORTS[1]}")
 
-    def start(self, cluster: LocalCluster, upstream: Mapping[str, int]) -> None:
-        """Start the proxies as a process of `cluster`. `upstream`: the port behind each link."""
+    def start(self, cluster: LocalCluster, upstream: Mapping[str, Address]) -> None:
+        """Start the proxies as a process of `cluster`. `upstream`: what is behind each link."""
         command = [sys.executable, "-m", "tests.faults.proxy", str(self._control)]
         cluster.processes.start(PROXY, command, dict(os.environ), ROOT)
         until(self._connect, "the proxies")
-        for link, port in upstream.items():
-            self._do("open", link, listen=self.reserve(link), upstream=port)
+        for link, (host, port) in upstream.items():
+            self._do("open", link, listen=self.reserve(link), upstream=port, host=host)
 
     def close(self) -> None:
         """Leave the proxies; their process ends with its cluster."""

@@ -25,6 +25,9 @@ from infra.redis.servers import SENTINEL, SINGLE, redis_names
 KAFKA: Final = "kafka"
 REDIS: Final = "redis"
 SQL: Final = "sql"
+COPIES: Final = "copies"
+PEERS: Final = "peers"
+QUORUM: Final = "quorum"
 
 EMBEDDED: Final = tuple(
     Service(
@@ -109,15 +112,34 @@ class Parts:
     @property
     def links(self) -> tuple[tuple[str, str], ...]:
         """Return (process, server) for each link that can be disturbed; (replicant, "sql") is
-        that of its clients, (process, "kafka") those to all brokers at once."""
+        that of its clients, (node, "copies") that of those who copy its store, (process, "kafka")
+        those to all brokers at once."""
         all_brokers = () if self.brokers == ONE else (KAFKA,)
         there = (*all_brokers, *self.servers)
         servers = tuple((name, server) for name in self.processes for server in there)
-        return (*servers, *((name, SQL) for name in self.replicants))
+        return (
+            *servers,
+            *((name, SQL) for name in self.replicants),
+            *((name, COPIES) for name in self.copied),
+        )
+
+    @property
+    def copied(self) -> tuple[str, ...]:
+        """Return who hands out copies of its store."""
+        return (*self.masters, *self.replicants)
+
+    @property
+    def peer_links(self) -> tuple[str, ...]:
+        """Return the links by which brokers reach each other, of each of several: what they fetch
+        of it, and its part in the quorum of controllers."""
+        return () if self.brokers == ONE else tuple(f"{PEERS}-{name}" for name in self.broker_names)
 
     def links_of(self, link: str) -> tuple[str, ...]:
-        """Return the links that a name stands for: those to all brokers, or itself."""
+        """Return the links that a name stands for: those to all brokers, both of a broker's peers,
+        or itself."""
         process, _, server = link.partition("-")
+        if process == PEERS:
+            return (link, f"{QUORUM}-{server}")
         if server == KAFKA:
             return tuple(f"{process}-{broker}" for broker in self.broker_names)
         return (link,)

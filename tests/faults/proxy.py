@@ -175,11 +175,12 @@ class Side(asyncio.Protocol):
 
 
 class Link:
-    """A port that leads to another one."""
+    """A port that leads to another one, of `host`."""
 
-    def __init__(self, listen: int, upstream: int) -> None:
+    def __init__(self, listen: int, upstream: int, host: str) -> None:
         self._listen = listen
         self._upstream = upstream
+        self._host = host
         self._server: asyncio.Server | None = None
         self._opening: set[asyncio.Task[None]] = set()
         self.ways = {UP: Way(), DOWN: Way()}
@@ -230,7 +231,7 @@ class Link:
         server.peer = client
         try:
             await asyncio.get_running_loop().create_connection(
-                lambda: server, LOOPBACK, self._upstream
+                lambda: server, self._host, self._upstream
             )
         except OSError:
             client.reset()
@@ -252,7 +253,7 @@ class Proxy:
         """Carry a command out. Raises OSError, KeyError."""
         name, what = command["link"], command["do"]
         if what == "open":
-            self._links[name] = Link(command["listen"], command["upstream"])
+            self._links[name] = Link(command["listen"], command["upstream"], command["host"])
             await self._links[name].open()
             return
         link = self._links[name]

@@ -19,6 +19,7 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.namespaces import as_shown
 from leasehold.model.records.acks import Ack
 from tests.faults.checkers.changes import Shapes, count_changes, table_of
+from tests.faults.checkers.kept import Cell, cells_of
 from tests.faults.cluster import FaultCluster, read_windows
 from tests.faults.injection import Injection
 from tests.faults.kinds import CLOCKS, ENDS_ITS_PROCESS, SHORT_OF_MEMORY
@@ -43,15 +44,24 @@ from tests.faults.workload.sql_clients import (
     Constrainer,
     Inserter,
     Lingerer,
+    PairInserter,
     ReadProbe,
     RegisterClient,
     SchemaChanger,
     SqlClient,
     Transactor,
+    TurnTaker,
     Values,
 )
 from tests.faults.workload.sql_sessions import PsycopgSession, SqlFailure
 from tests.faults.workload.tables import LATE_BELOW, MENU, Tables
+from tests.faults.workload.version_clients import (
+    Clearer,
+    ColumnWriter,
+    OlderWriter,
+    Stayer,
+    Widener,
+)
 from tests.matrix.shape import shape_of
 from tests.support.cluster.system_cluster import check, settings_of
 
@@ -65,10 +75,13 @@ COHERENT_SLOW_S: Final = 240.0
 of Spark, whose start takes a minute there."""
 SET_UP_S: Final = 60.0
 FED_S: Final = 60.0
+CLIENTS_END_S: Final = 120.0
+"""A request is asked until its outcome is known: for ever, where nobody can decide any more."""
 LOG_BYTES_MAX: Final = 32 << 20
 LOOK_AGAIN_S: Final = 0.02
 LINGER_S: Final = 5.5
 """Longer than the session of an agent that is cut off, so that nobody waits for it any more."""
+STAY_S: Final = 0.4
 CHECKS_MAX: Final = 5
 DONE_BEFORE: Final = ("42P07", "42P01", "23505", "3F000")
 """What a statement is refused with that a lost try has carried out."""
@@ -180,7 +193,8 @@ class _Round:
         report.waits = waits_of(ops, first_ns, mended_ns, coherent_ns)
         report.operations = len(ops)
         report.changes = count_changes(ops)
-        self._tear_down(ops)
+        if not report.wrong:  # else its cluster is left
+            self._tear_down(ops)
 
     @contextmanager
     def _mended(self) -> Iterator[None]:
@@ -216,6 +230,8 @@ class _Round:
                 try:
                     session = self._session()
                     try:
+                        # Where no job ends any more its statement would wait for ever.
+                        session.run(f"SET statement_timeout = {int(given_s * 1e3)}")
                         session.run(text)
                     finally:
                         session.close()
@@ -248,7 +264,7 @@ class _Round:
     def _uses(self) -> Iterator[None]:
         """An agent of the harness's own, whose links nothing disturbs, beside the others."""
         with (self._folder / "h1.fed").open("a", buffering=1) as file:
-            uses = Uses(self._agent, "h1", self._tables.all, file)
+            uses = Uses(self._agent, "h1", self._tables, file)
             try:
                 yield
             finally:
@@ -272,6 +288,14 @@ class _Round:
             sql(Inserter, "insert-p", 1, "psycopg"),
             sql(Inserter, "insert-a", 0, "asyncpg"),
             sql(SchemaChanger, "schema", 0, "psycopg"),
+            sql(SchemaChanger, "schema-2", 1, "psycopg"),
+            sql(PairInserter, "pair", 1, "psycopg"),
+            *(sql(TurnTaker, f"turn-{n}", n, "psycopg") for n in range(len(ports))),
+            sql(Stayer, "stay", 1, "psycopg", between_s=STAY_S),
+            sql(Widener, "widen", 0, "psycopg"),
+            sql(ColumnWriter, "column", 1, "psycopg"),
+            sql(OlderWriter, "older-p", 1, "psycopg"),
+            sql(OlderWriter, "older-a", 0, "asyncpg"),
             sql(Lingerer, "linger", 0, "psycopg", open_s=LINGER_S, first=LATE_BELOW),
             sql(Lingerer, "linger-2", 1, "psycopg", open_s=LINGER_S / 2),
             sql(Lingerer, "linger-3", 1, "psycopg", open_s=LINGER_S / 3),
@@ -288,6 +312,7 @@ class _Round:
         asking = (recorder, self._tables, self._producer, seed, values)
         self._requests = [RequestClient("request", *asking), WriteProbe("count", *asking)]
         if self._parts.has_spark:
+            made.append(sql(Clearer, "clear", 1, "psycopg"))
             self._requests += [RetriedClient(f"retried-{n}", *asking) for n in range(2)]
         return [*made, *self._requests]
 
@@ -398,6 +423,7 @@ class _Round:
             activity=self._counts() if self._parts.counting else None,
             shapes=self._shapes,
             menu_rows={name: self._menu_rows_of(name, ops) for name in self._parts.replicants},
+            kept={name: self._kept_by(name, ops) for name in self._parts.replicants},
         )
 
     def _shapes(self) -> Shapes:
@@ -426,6 +452,19 @@ class _Round:
         finally:
             session.close()
         return counts
+
+    def _kept_by(self, name: str, ops: Sequence[Op]) -> dict[Cell, Any]:
+        """What a node shows of the values that one client alone has written."""
+        cells: dict[Cell, Any] = {}
+        session = PsycopgSession(self._cluster.sql_port(name))
+        try:
+            for table, column in {cell[:2] for op in ops for cell in cells_of(op)}:
+                with suppress(SqlFailure):  # then it is not shown, which is told
+                    for row, value in session.run(f"SELECT id, {column} FROM {table}"):
+                        cells[Cell(table, column, row)] = value
+        finally:
+            session.close()
+        return cells
 
     def _counts(self) -> Counts | None:
         """What was counted, unless the time that it is counted by was moved."""
@@ -463,6 +502,8 @@ class _Round:
                     (tables.registers, "id, value"),
                     (tables.counter, "id, n"),
                     (tables.late, "id, v"),
+                    (tables.loose, "0, tag"),
+                    (tables.turns, "id, turn"),
                 )
             }
         finally:
@@ -516,6 +557,15 @@ class _Round:
         return [f"check: no report of {', '.join(sorted(missing))}"]
 
 
+def _await_ended(clients: Sequence[threading.Thread], given_s: float) -> str:
+    """Wait until clients have ended; return the names of those that wait for an answer still,
+    which end with their processes."""
+    give_up_s = time.monotonic() + given_s
+    for client in clients:
+        client.join(max(0.0, give_up_s - time.monotonic()))
+    return ", ".join(client.name for client in clients if client.is_alive())
+
+
 @contextmanager
 def _working(clients: Sequence[SqlClient | RequestClient]) -> Iterator[None]:
     """Clients at work; their own defects are raised in the end."""
@@ -526,8 +576,9 @@ def _working(clients: Sequence[SqlClient | RequestClient]) -> Iterator[None]:
     finally:
         for client in clients:
             client.stop()
-        for client in clients:
-            client.join()
+        waiting = _await_ended(clients, CLIENTS_END_S)
+    if waiting:
+        raise RoundFailure(f"still waiting {CLIENTS_END_S:g} s later: clients {waiting}")
     for client in clients:
         if client.defect is not None:
             raise RoundFailure(f"client {client.name}: {client.defect!r}") from client.defect

@@ -13,11 +13,14 @@ from tests.faults.checkers.appends import judge_appends
 from tests.faults.checkers.bank import judge_bank
 from tests.faults.checkers.changes import Shapes, judge_changes
 from tests.faults.checkers.feed import Change, judge_end, judge_life
+from tests.faults.checkers.kept import Cell, judge_kept
 from tests.faults.checkers.looks import judge_looks
 from tests.faults.checkers.members import judge_members
 from tests.faults.checkers.moves import judge_moves
 from tests.faults.checkers.outcomes import judge_outcomes
 from tests.faults.checkers.registers import judge_registers
+from tests.faults.checkers.stays import judge_stays
+from tests.faults.checkers.turns import judge_turns
 from tests.faults.checkers.versions import Use, judge_versions
 from tests.faults.workload.history import Op, Told
 from tests.faults.workload.tables import ACCOUNTS, BALANCE, RETRIED_ROW, Tables, items_of
@@ -56,6 +59,8 @@ class Evidence:
     """Of the tables of the menu of schema changes, by their schemas."""
     menu_rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Node → schema of the menu → how many rows its table has."""
+    kept: Mapping[str, Mapping[Cell, Any]] = field(default_factory=dict)
+    """Node → what it shows of the values that one client alone has written."""
 
 
 def judge(evidence: Evidence) -> list[str]:
@@ -78,6 +83,10 @@ def judge(evidence: Evidence) -> list[str]:
     members = {name: rows[tables.members] for name, rows in evidence.nodes.items()}
     wrong += judge_members(ops, members)
     wrong += judge_members(*_lingering(evidence))
+    wrong += judge_members(*_pairs(evidence))
+    wrong += judge_turns({name: rows[tables.turns] for name, rows in _of(evidence, tables.turns)})
+    wrong += judge_stays(ops)
+    wrong += judge_kept(ops, evidence.kept)
     wrong += judge_outcomes(evidence.first, evidence.again)
     counts: dict[int, int] = dict(first[tables.counter])
     if counts[0] != len(evidence.counted):
@@ -94,12 +103,30 @@ def judge(evidence: Evidence) -> list[str]:
     return wrong
 
 
+def _of(evidence: Evidence, table: str) -> list[tuple[str, Mapping[str, Rows]]]:
+    """Return the nodes that were asked for a table."""
+    return [(name, rows) for name, rows in evidence.nodes.items() if table in rows]
+
+
+def _pairs(evidence: Evidence) -> tuple[list[Op], dict[str, Rows]]:
+    """Return the rows of a table without a primary key as inserts into a set, and what nodes have
+    of them."""
+    table = evidence.tables.loose
+    inserts = [
+        op._replace(kind="insert", value={"tag": tag})
+        for op in evidence.ops
+        if op.kind == "pair"
+        for tag in op.value["tags"]
+    ]
+    return inserts, {name: rows[table] for name, rows in _of(evidence, table)}
+
+
 def _lingering(evidence: Evidence) -> tuple[list[Op], dict[str, list[tuple[int, str]]]]:
     """Return the rows of transactions that stayed open as inserts into a set, and what nodes have
     of them."""
     table = evidence.tables.late
     ops = [op for op in evidence.ops if op.kind == "linger"]
-    there = {name: rows[table] for name, rows in evidence.nodes.items() if table in rows}
+    there = {name: rows[table] for name, rows in _of(evidence, table)}
     return (
         [op._replace(kind="insert", value={"tag": str(op.value["id"])}) for op in ops],
         {name: [(number, str(number)) for number, _ in rows] for name, rows in there.items()},

@@ -15,7 +15,14 @@ from typing import Any, Final
 
 from leasehold import ClientSettings, Replica, open_replica
 from leasehold.adapters.os.readiness import announce_ready
-from leasehold.model.errors import LeaseholdError, NotCoherent, OutcomeUnknown, UnknownTable
+from leasehold.model.errors import (
+    BusUnavailable,
+    LeaseholdError,
+    NotCoherent,
+    OutcomeUnknown,
+    SnapshotUnavailable,
+    UnknownTable,
+)
 from leasehold.replica.write_set import WriteSet
 from tests.faults.workload.history import Told
 from tests.faults.workload.orders import LOOK_AGAIN_S, Orders, life_of, read_orders
@@ -24,6 +31,7 @@ from tests.faults.workload.sql_clients import PACE_S, Values, draw_steps
 from tests.faults.workload.tables import Tables, items_of
 
 READ_S: Final = 0.05
+OPEN_AGAIN_S: Final = 0.2
 TRANSACT_S: Final = 10.0
 OF_THIS_PROCESS: Final = 1 << 40
 """Values that it appends begin there, and for each life at a place of its own."""
@@ -64,7 +72,11 @@ class Work:
         rng = random.Random(f"{self._orders.seed}/{self._life}/{act}")
         pause_s = 0.0
         while not self._stopping.wait(pause_s * rng.uniform(0.5, 1.5)):
-            pause_s = act(rng)
+            try:
+                pause_s = act(rng)
+            except OSError as error:
+                LOG.error("what it does can't be written down: %s", error)  # a disk of this round
+                os._exit(1)
 
     def _look(self, _: random.Random) -> float:
         op = self._recorder.begin(f"{self._life}/look", "look", {"node": self._life})
@@ -130,7 +142,7 @@ def main() -> None:
     settings = ClientSettings.read()
     data, name = settings.cluster.data, settings.cluster.node
     pause = threading.Event()
-    with open_replica(settings, wait_s=0) as replica:
+    with _open(settings) as replica:
         announce_ready(settings.cluster.ready_file)
         work, number = None, 0
         while True:
@@ -142,6 +154,16 @@ def main() -> None:
             if work is None and orders.work:
                 work, number = Work(replica, orders, name), orders.number
             pause.wait(LOOK_AGAIN_S)
+
+
+def _open(settings: ClientSettings) -> Replica:
+    """Open the replica, once Kafka is there and somebody has a copy."""
+    while True:
+        try:
+            return open_replica(settings, wait_s=0)
+        except (BusUnavailable, SnapshotUnavailable) as error:
+            LOG.warning("tries again: %s (%s)", error.message, error.sqlstate)
+            threading.Event().wait(OPEN_AGAIN_S)
 
 
 if __name__ == "__main__":

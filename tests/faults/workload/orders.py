@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -40,5 +40,6 @@ def read_orders(data: Path) -> Orders:
 
 
 def life_of(name: str) -> str:
-    """Return the name of this life of a process: one that is started anew is another client."""
-    return f"{name}-{os.getpid()}"
+    """Return a name for this life of a process: one that is started anew is another client. Later
+    lives have higher numbers, which ids of processes do not: those begin anew at some thousands."""
+    return f"{name}-{time.monotonic_ns() // 1_000_000}"

@@ -31,6 +31,7 @@ class RequestClient(threading.Thread):
     """One client of a producer; it waits for each outcome, asking again under the same id (T5)."""
 
     give_up_s: ClassVar[float] = GIVE_UP_S
+    ask_again_s: ClassVar[float] = ASK_AGAIN_S
 
     def __init__(
         self,
@@ -86,11 +87,14 @@ class RequestClient(threading.Thread):
         """Return the outcome. What it asked is kept, to be asked again in the end."""
         asked = {"id": new_request_id(), **request}
         self.asked[asked["id"].hex()] = asked
-        return outcome_of(self._producer, asked, self.give_up_s)
+        return outcome_of(self._producer, asked, self.give_up_s, self.ask_again_s)
 
 
 class WriteProbe(RequestClient):
-    """Adds one to a row again and again: how long are writers without an answer?"""
+    """Adds one to a row again and again: how long are writers without an answer? A new master has
+    one of its first requests, while leases of its predecessor may run."""
+
+    ask_again_s = 0.25
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -121,17 +125,20 @@ def answer_of(outcome: Outcome) -> dict[str, Any]:
 
 
 def outcome_of(
-    producer: ChangeProducer, request: Mapping[str, Any], give_up_s: float = GIVE_UP_S
+    producer: ChangeProducer,
+    request: Mapping[str, Any],
+    give_up_s: float = GIVE_UP_S,
+    ask_again_s: float = ASK_AGAIN_S,
 ) -> Outcome:
     """Ask until the outcome is known; raises OutcomeUnknown when that takes longer."""
     pending: Pending | None = None
-    for _ in range(round(give_up_s / ASK_AGAIN_S)):
+    for _ in range(round(give_up_s / ask_again_s)):
         try:
             if pending is None:
-                pending = producer.submit(request, timeout_s=ASK_AGAIN_S)
+                pending = producer.submit(request, timeout_s=ask_again_s)
             else:
                 pending.ask_again()
-            return pending.result(ASK_AGAIN_S)
+            return pending.result(ask_again_s)
         except (OutcomeUnknown, BusUnavailable):
             continue
     raise OutcomeUnknown(f"request {request['id'].hex()}: no outcome in {give_up_s:g} s")

@@ -29,6 +29,8 @@ from tests.faults.workload.tables import (
 PACE_S: Final = 0.12
 """Between two operations of a client: what is tested needs operations at any moment, and two
 processors for all processes."""
+HOLD_S: Final = 0.3
+"""A lock, before what it is taken for is sent: so a node is often cut off while it has one."""
 BEGIN: Final = {
     "default": "BEGIN ISOLATION LEVEL DEFAULT",
     "read committed": "BEGIN ISOLATION LEVEL READ COMMITTED",
@@ -284,6 +286,43 @@ class Inserter(SqlClient):
         op = self._recorder.begin(self.name, "insert", {"tag": tag, "number": None})
         text = f"INSERT INTO {self._tables.members} (tag) VALUES ('{tag}') RETURNING number"
         self.single(op, text, lambda rows: {"number": rows[0][0]})
+
+
+class PairInserter(SqlClient):
+    """Two rows at once with tags of their own, into a table without a primary key (T7)."""
+
+    def act(self) -> None:
+        number = self._values.next()
+        tags = [f"{self.name}-{number}-{which}" for which in "ab"]
+        op = self._recorder.begin(self.name, "pair", {"tags": tags})
+        values = ", ".join(f"('{tag}')" for tag in tags)
+        self.single(op, f"INSERT INTO {self._tables.loose} (tag) VALUES {values}", lambda _: {})
+
+
+class TurnTaker(SqlClient):
+    """Takes turns under an advisory lock: looks at the last one, and inserts the next (D10)."""
+
+    def act(self) -> None:
+        lock, number = self._tables.number, self._values.next()
+        op = self._recorder.begin(self.name, "turn", {"id": number})
+        turns = self._tables.turns
+        try:
+            session = self.session()
+            session.run(f"SELECT pg_advisory_lock({lock})")
+            ((last,),) = session.run(f"SELECT coalesce(max(turn), 0) FROM {turns}")
+            self._stopping.wait(HOLD_S)
+        except SqlFailure as error:
+            self._recorder.end(op, Told.NO, error.sqlstate)
+            self._leave()  # a session's end gives its locks back
+            raise
+        try:
+            self.single(
+                op, f"INSERT INTO {turns} (id, turn) VALUES ({number}, {last + 1})", lambda _: {}
+            )
+            session.run(f"SELECT pg_advisory_unlock({lock})")
+        except SqlFailure:
+            self._leave()
+            raise
 
 
 class ReadProbe(SqlClient):

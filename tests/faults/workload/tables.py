@@ -13,6 +13,8 @@ REGISTERS_EACH: Final = 3
 ACCOUNTS: Final = 5
 BALANCE: Final = 100
 OWN: Final = 3
+ROWS: Final = 3
+"""Of a table whose columns come during a round."""
 LATE_BELOW: Final = 1_000
 """What a constraint wants of `late` that comes while rows without are being written."""
 MENU: Final = "menu_"
@@ -59,6 +61,22 @@ class Tables:
         return f"late_{self.number}"
 
     @property
+    def loose(self) -> str:
+        return f"loose_{self.number}"
+
+    @property
+    def turns(self) -> str:
+        return f"turns_{self.number}"
+
+    @property
+    def wide(self) -> str:
+        return f"wide_{self.number}"
+
+    @property
+    def filled(self) -> str:
+        return f"filled_{self.number}"
+
+    @property
     def all(self) -> tuple[str, ...]:
         return (self.lists, self.registers, self.accounts, self.members, self.counter)
 
@@ -74,14 +92,21 @@ class Tables:
         """Return the statements that make them, with their first rows."""
         lists = [list_of(level, place) for level in LEVEL_OF for place in range(LISTS_EACH)]
         registers = [register_of(level, n) for level in LEVEL_OF for n in range(REGISTERS_EACH)]
+        tables = (
+            f"{self.lists} (id bigint PRIMARY KEY, items text NOT NULL)",
+            f"{self.registers} (id bigint PRIMARY KEY, value bigint NOT NULL)",
+            f"{self.accounts} (id bigint PRIMARY KEY, balance bigint NOT NULL)",
+            f"{self.members} (number {SEQUENCE} PRIMARY KEY, tag text NOT NULL)",
+            f"{self.counter} (id bigint PRIMARY KEY, n bigint NOT NULL)",
+            f"{self.late} (id bigint PRIMARY KEY, v bigint NOT NULL)",
+            f"{self.loose} (tag text NOT NULL)",
+            f"{self.turns} (id bigint PRIMARY KEY, turn bigint NOT NULL)",
+            f"{self.wide} (id bigint PRIMARY KEY, v bigint NOT NULL)",
+            f"{self.filled} (id bigint PRIMARY KEY, v bigint NOT NULL)",
+        )
         return (
-            f"CREATE TABLE {self.lists} (id bigint PRIMARY KEY, items text NOT NULL)",
-            f"CREATE TABLE {self.registers} (id bigint PRIMARY KEY, value bigint NOT NULL)",
-            f"CREATE TABLE {self.accounts} (id bigint PRIMARY KEY, balance bigint NOT NULL)",
+            "; ".join(f"CREATE TABLE {table}" for table in tables),  # one transaction
             f"ALTER TABLE {self.accounts} ADD CHECK (balance >= 0)",
-            f"CREATE TABLE {self.members} (number {SEQUENCE} PRIMARY KEY, tag text NOT NULL)",
-            f"CREATE TABLE {self.counter} (id bigint PRIMARY KEY, n bigint NOT NULL)",
-            f"CREATE TABLE {self.late} (id bigint PRIMARY KEY, v bigint NOT NULL)",
             f"INSERT INTO {self.lists} (id, items) VALUES "
             + ", ".join(f"({number}, '')" for number in lists),
             f"INSERT INTO {self.registers} (id, value) VALUES "
@@ -89,12 +114,18 @@ class Tables:
             f"INSERT INTO {self.accounts} (id, balance) VALUES "
             + ", ".join(f"({number}, {BALANCE})" for number in range(ACCOUNTS)),
             f"INSERT INTO {self.counter} (id, n) VALUES (0, 0), ({RETRIED_ROW}, 0)",
+            *(
+                f"INSERT INTO {table} (id, v) VALUES "
+                + ", ".join(f"({number}, 0)" for number in range(ROWS))
+                for table in (self.wide, self.filled)
+            ),
         )
 
     def drop(self) -> tuple[str, ...]:
-        """Return the statements that take them away."""
-        names = (*self.all, self.late, *map(self.own, range(OWN)))
-        return tuple(f"DROP TABLE {name}" for name in names)
+        """Return the statement that takes them away."""
+        others = (self.late, self.loose, self.turns, self.wide, self.filled)
+        names = (*self.all, *others, *map(self.own, range(OWN)))
+        return (f"DROP TABLE IF EXISTS {', '.join(names)}",)
 
 
 def list_of(level: str, place: int) -> int:

@@ -62,7 +62,7 @@ def echo() -> Iterator[Echo]:
 def links(tmp_path: Path, echo: Echo) -> Iterator[Links]:
     made = Links()
     with LocalCluster(tmp_path / "data", Ports.free(), services=()) as cluster:
-        made.start(cluster, {LINK: echo.port})
+        made.start(cluster, {LINK: (LOOPBACK, echo.port)})
         yield made
         made.close()
 

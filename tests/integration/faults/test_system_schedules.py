@@ -17,7 +17,7 @@ import pytest
 
 from tests.faults.campaign import Campaign, Wishes
 from tests.faults.parts import LIGHT, WITH_SPARK
-from tests.faults.schedule import Schedule, found_schedules
+from tests.faults.schedule import EVENTS_MAX, Schedule, found_schedules
 from tests.models.summary import Tell
 from tests.support.cluster.secure_suite import not_in_secure_mode
 
@@ -51,7 +51,9 @@ def run(wishes: Wishes, folder: Path, tell: Tell) -> None:
 
 
 def is_short(schedule: Schedule) -> bool:
-    return schedule.parts == LIGHT.name and not {e.kind for e in schedule.events} & set(SLOW)
+    kinds = {event.kind for event in schedule.events}
+    few = len(schedule.events) <= EVENTS_MAX
+    return schedule.parts == LIGHT.name and few and not kinds & set(SLOW)
 
 
 def test_c1_l5_faults_lose_nothing(tmp_path: Path, tell: Tell) -> None:

@@ -5,6 +5,10 @@ Method: histories by hand, a good one and variants that are bad in one place.
 
 from __future__ import annotations
 
+import itertools
+import random
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -148,6 +152,57 @@ BAD_REGISTERS = {
 def test_bad_registers_are_found(why: str) -> None:
     (found,) = judge_registers(BAD_REGISTERS[why])
     assert found.startswith("register 0: no order explains")
+
+
+def draw_history(rng: random.Random) -> list[Op]:
+    """Return a short history of one register, right or wrong."""
+    ops = []
+    for value in range(1, rng.randint(2, 6)):
+        begun = rng.randrange(12)
+        ended = begun + rng.randint(1, 6)
+        if rng.random() < 0.5:
+            told = rng.choice((Told.YES, Told.YES, Told.UNKNOWN))
+            ops.append(
+                op("write", begun, ended if told is Told.YES else 0, told, key=0, value=value)
+            )
+        else:
+            ops.append(op("read", begun, ended, key=0, value=rng.randrange(value + 1)))
+    return sorted(ops, key=lambda each: each.begun_ns)
+
+
+def has_an_order(ops: list[Op]) -> bool:
+    """Say whether one of all orders, with or without each write of unknown outcome, explains it."""
+    sure = [each for each in ops if each.told is Told.YES]
+    unsure = [each for each in ops if each.told is Told.UNKNOWN]
+    for count in range(len(unsure) + 1):
+        for with_these in itertools.combinations(unsure, count):
+            for order in itertools.permutations([*sure, *with_these]):
+                if _explains(order):
+                    return True
+    return False
+
+
+def _explains(order: Sequence[Op]) -> bool:
+    stands, latest_begin = 0, 0
+    for each in order:
+        latest_begin = max(latest_begin, each.begun_ns)
+        if each.told is Told.YES and each.ended_ns < latest_begin:
+            return False
+        if each.kind == "write":
+            stands = each.value["value"]
+        elif each.value["value"] != stands:
+            return False
+    return True
+
+
+def test_registers_are_judged_as_by_looking_at_all_orders() -> None:
+    verdicts: Counter[bool] = Counter()
+    for seed in range(1_500):
+        ops = draw_history(random.Random(seed))
+        verdict = judge_registers(ops) == []
+        assert verdict == has_an_order(ops), (seed, ops)
+        verdicts[verdict] += 1
+    assert min(verdicts.values()) > 200, verdicts
 
 
 # ---------------------------------------------------------------- bank, set
