@@ -61,6 +61,9 @@ class Leases(NamedTuple):
     known: tuple[Known, ...] = ()
 
 
+NO_LEASES: Final = Leases()
+
+
 def name_of(incarnation: bytes) -> str:
     """Return the name of the node of an incarnation, which begins with its number."""
     return f"r{incarnation[0]}"
@@ -105,10 +108,14 @@ class CoherencyPart:
 
     @staticmethod
     def running(leases: Leases, now: int) -> Leases:
-        """Without those that are over."""
+        """Without those that are over; the same where none is."""
+        if leases == NO_LEASES:
+            return NO_LEASES
         now_ns = now * NS_PER_MS
         unknown_until_ns = leases.unknown_until_ns if leases.unknown_until_ns > now_ns else 0
         known = tuple(each for each in leases.known if each.until_ns > now_ns)
+        if len(known) == len(leases.known) and unknown_until_ns == leases.unknown_until_ns:
+            return leases
         return Leases(unknown_until_ns, known)
 
     def takes_over(self, leases: Leases, now: int) -> tuple[int, tuple[Seen, ...]]:

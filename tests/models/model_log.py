@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Final
 
 from leasehold.model.errors import LogStopped
@@ -29,7 +30,7 @@ from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
 from leasehold.replication.fast_path.log import FastLogSettings, LogPath
 from leasehold.replication.log.admission import Verdict
-from tests.models.coherency_part import CoherencyPart, Leases, Sent
+from tests.models.coherency_part import NO_LEASES, CoherencyPart, Sent
 from tests.models.log_candidate import CandidateSteps
 from tests.models.log_records import Records
 from tests.models.log_world import (
@@ -138,8 +139,12 @@ class Model:
             leases = self.coherency.running(candidate.leases, world.now)
             epoch = self.records.known(world.log[: candidate.read]).position.epoch
             if epoch >= self.bounds.epochs:
-                leases = Leases()
-            candidates.append(candidate._replace(leases=leases))
+                leases = NO_LEASES
+            if leases is not candidate.leases:
+                candidate = candidate._replace(leases=leases)
+            candidates.append(candidate)
+        if all(map(is_, candidates, world.candidates)):
+            return world
         return world._replace(candidates=tuple(candidates))
 
     def _steps(self, world: World) -> Iterator[tuple[str, World]]:

@@ -83,7 +83,7 @@ def found() -> Iterator[Mutation]:
     for numbered in sequences.OFF:
         yield Mutation(off(numbered.rules), "stories of transactions")
     yield Mutation(off(upserts.OFF), "stories of transactions")
-    for rule in row_locks.LOCK_RULES:
+    for rule in (*row_locks.LOCK_RULES, *row_locks.WRITE_RULES):
         yield Mutation(frozenset({Switch("transaction", rule)}), "histories under a row lock")
     for name in test_moves.OFF:
         yield Mutation(frozenset({Switch("transaction", name)}), "story of a move")

@@ -14,7 +14,7 @@ from tests.models.model_lease import Model
 from tests.models.mutants.lease import Rules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
-from tests.support.by_turns import rows_by_turns
+from tests.support.every_third import every_third_row
 
 STATES_MAX = 40_000
 PLAIN = Bounds(ticks=3, steady=True)
@@ -70,7 +70,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(
     ("rule", "rules", "bounds", "harm"),
-    rows_by_turns(BROKEN, lambda row: switches_off(row[1])),
+    every_third_row(BROKEN, lambda row: switches_off(row[1])),
 )
 def test_broken_rule_is_found(
     rule: str, rules: Rules, bounds: Bounds, harm: str, model_line: AddLine

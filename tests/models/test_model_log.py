@@ -14,7 +14,7 @@ from tests.models.model_log import Model
 from tests.models.mutants.replication import CoherencyRules, FastLogRules, LogRules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
-from tests.support.by_turns import rows_by_turns
+from tests.support.every_third import every_third_row
 
 STATES_MAX = 600_000
 ONE_MASTER = Bounds(ticks=4, records=3, commits=1, acks=2)
@@ -181,7 +181,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(
     ("rule", "words", "rules", "bounds", "harm"),
-    rows_by_turns(BROKEN, lambda row: f"{row[0]}_{row[1]}".replace(" ", "_")),
+    every_third_row(BROKEN, lambda row: f"{row[0]}_{row[1]}".replace(" ", "_")),
 )
 def test_broken_rule_is_found(
     rule: str, words: str, rules: Rules, bounds: Bounds, harm: str, model_line: AddLine

@@ -19,7 +19,7 @@ from tests.models.mutants.transaction import VerifyRules
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
 from tests.models.whole_world import Bounds, Rules, World
-from tests.support.by_turns import rows_by_turns
+from tests.support.every_third import every_third_row
 
 STATES_MAX = 200_000
 PAUSED = Bounds(takeovers=1, steady=True, mute=True)
@@ -107,7 +107,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(
     ("rule", "rules", "bounds", "harm"),
-    rows_by_turns(BROKEN, lambda row: switches_off(row[1])),
+    every_third_row(BROKEN, lambda row: switches_off(row[1])),
 )
 def test_broken_rule_is_found(
     rule: str, rules: Rules, bounds: Bounds, harm: str, model_line: AddLine

@@ -13,7 +13,7 @@ from tests.models import model_row_copying as copies
 from tests.models.explorer import Liveness, Report, explore, find_stuck
 from tests.models.mutants import column_range, range_backfill, row_copying
 from tests.models.summary import AddLine, ModelLine
-from tests.support.by_turns import rows_by_turns
+from tests.support.every_third import every_third_row
 
 STATES_MAX: Final = 6_000_000
 SMALL: Final[list[tuple[Any, Any]]] = [
@@ -43,7 +43,7 @@ def explored(model: Any, *, reduced: bool, states_max: int = STATES_MAX) -> Repo
     )
 
 
-@pytest.mark.parametrize(("kind", "bounds"), rows_by_turns(SMALL, model_name))
+@pytest.mark.parametrize(("kind", "bounds"), every_third_row(SMALL, model_name))
 def test_the_reduced_run_visits_a_state_of_each_class(
     kind: Any, bounds: Any, model_line: AddLine
 ) -> None:
@@ -126,7 +126,7 @@ LIVE: Final[list[tuple[Any, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "bounds"), rows_by_turns(LIVE, model_name))
+@pytest.mark.parametrize(("kind", "bounds"), every_third_row(LIVE, model_name))
 def test_every_job_ends_everywhere(kind: Any, bounds: Any, model_line: AddLine) -> None:
     """From each state that faults lead to, once there are none, whoever takes the next step."""
     calm = kind(bounds._replace(faults=0))

@@ -27,6 +27,7 @@ COORDINATOR = replace(SHAPE.schema.coordinator, walk=WalkSettings())
 QUICK = replace(SHAPE, subscribers=0, schema=replace(SHAPE.schema, coordinator=COORDINATOR))
 """Nobody holds a version for long, and small tables are compared in one slice."""
 CALM = pytest.mark.long("the same with faults, which goes through more, is in make test")
+FEWER = pytest.mark.long("ten seconds; the next one, in make test, inserts as well")
 weather = pytest.mark.parametrize(
     "pause_ms", [pytest.param(1_000_000, id="calm", marks=CALM), pytest.param(1_500, id="faults")]
 )
@@ -41,7 +42,9 @@ def looped(load: type[Load] | None, loop: type[ChangeLoop], pause_ms: int) -> Si
 
 @weather
 @pytest.mark.parametrize(
-    "load", [Inserts, InsertsDeletes, RepeatedUpdates], ids=lambda load: load.__doc__.split("`")[1]
+    "load",
+    [pytest.param(Inserts, marks=FEWER), InsertsDeletes, RepeatedUpdates],
+    ids=lambda load: load.__doc__.split("`")[1],
 )
 def test_76(load: type[Load], pause_ms: int, tell: Tell) -> None:
     simulation = looped(load, ChangeLoop, pause_ms)

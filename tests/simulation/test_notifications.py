@@ -18,7 +18,7 @@ from leasehold.replica.notifications import Listener, NodeNotifications
 from leasehold.replication.node import Node
 from tests.simulation.client import Asked, Client
 from tests.simulation.simulation import Simulation
-from tests.support.by_turns import by_turns
+from tests.support.every_third import every_third
 
 SEEDS = range(12)
 CHANNELS = ("a", "b")
@@ -60,7 +60,7 @@ class Listening:
         life.through = lsn
 
 
-@pytest.fixture(params=by_turns(SEEDS))
+@pytest.fixture(params=every_third(SEEDS))
 def simulation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A run whose clients have something to tell."""
     seed = request.param

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
@@ -16,7 +17,8 @@ from leasehold.catalog.part import HeldTable, Part
 from tests.simulation.partial import cut_r2_off, partial_stage, write_u
 from tests.simulation.simulation import MS, Simulation, plan_of
 
-SEEDS = range(600, 604)
+OTHERS: Final = pytest.mark.long("10 s and more each; two shorter runs are in make test")
+SEEDS: Final = (600, 603, *(pytest.param(seed, marks=OTHERS) for seed in (601, 602)))
 TABLES = range(1, 9)
 """Ids of tables that workloads make, and some that do not exist."""
 

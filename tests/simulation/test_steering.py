@@ -15,10 +15,11 @@ from tests.simulation.harm import Harm
 from tests.simulation.simulation import Plan
 from tests.simulation.steering import OK, WRONG, Steering
 from tests.simulation.test_seeds import run
-from tests.support.by_turns import rows_by_turns
+from tests.support.every_third import every_third_row
 
 CALM: Final = Plan(chaos_ms=12_000, fault_pause_ms=1_000_000, workloads=((Steering, 30),))
 FAULTS: Final = replace(CALM, fault_pause_ms=1_500)
+CALMER: Final = pytest.mark.long("the same with faults, which goes through more, is in make test")
 
 
 def seeds() -> list[int]:
@@ -27,7 +28,9 @@ def seeds() -> list[int]:
 
 
 @pytest.mark.parametrize("seed", seeds())
-@pytest.mark.parametrize("plan", [CALM, FAULTS], ids=["calm", "faults"])
+@pytest.mark.parametrize(
+    "plan", [pytest.param(CALM, id="calm", marks=CALMER), pytest.param(FAULTS, id="faults")]
+)
 def test_jobs_do_as_they_are_told(plan: Plan, seed: int) -> None:
     simulation = run(seed, plan)
     (people,) = simulation.workloads
@@ -71,7 +74,7 @@ def half_the_way_back(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("broken", "harm"),
-    rows_by_turns(
+    every_third_row(
         [
             (never_postponed, "59: nobody let it go on"),
             (settings_are_lost, "jobs: Command"),

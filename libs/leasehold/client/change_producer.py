@@ -294,6 +294,8 @@ class ChangeProducer:
         if pending is None:
             return  # another requester's on this partition, or a repeat (L7)
         outcome = result.outcome
+        if not outcome.settles(pending.attempt):
+            return  # of an attempt before, given once more (L7)
         if not outcome.final and outcome.lsn == 0 and pending.on_conflict is OnConflict.RETRY:
             return  # refused this once; the verify/retry stream brings the next attempt
         self._leaves(pending, status_of(outcome), outcome, "")

@@ -56,6 +56,7 @@ class Pending:
         "_settled",
         "_soon",
         "asked_ns",
+        "attempt",
         "body",
         "content_type",
         "on_conflict",
@@ -71,6 +72,7 @@ class Pending:
         content_type: str,
         body: bytes,
         on_conflict: OnConflict,
+        attempt: int,
         lock: threading.Lock,
         ask: Callable[[Pending], None],
     ) -> None:
@@ -78,6 +80,7 @@ class Pending:
         self.content_type = content_type
         self.body = body
         self.on_conflict = on_conflict
+        self.attempt = attempt
         self.status = RequestStatus.WAITING
         self.outcome: Outcome | None = None
         self.trouble = ""

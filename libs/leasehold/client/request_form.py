@@ -23,8 +23,11 @@ class RequestForm(NamedTuple):
     content_type: str
     body: bytes
     on_conflict: OnConflict
+    attempt: int
 
 
+FIRST: Final = 1
+"""The attempt of a request that names none."""
 UNSIGNED: Final = signer(NO_KEYS, "")
 _REQUESTS: Final = Queue.REQUESTS.value
 
@@ -48,7 +51,7 @@ def form(
         content_type = sign(_REQUESTS, sent.principal, content_type, body)
         if traceparent:
             content_type = add_trace(content_type, traceparent)
-        return RequestForm(sent.id, content_type, body, sent.on_conflict)
+        return RequestForm(sent.id, content_type, body, sent.on_conflict, sent.attempt)
     request_id = _id_of(request.get("id"), fresh_id)
     fields = {**request, "id": request_id, "reply_to": reply_to}
     content_type, data = pack_fields(fields)
@@ -57,7 +60,9 @@ def form(
         content_type = add_trace(content_type, traceparent)
     wish = request.get("on_conflict")
     on_conflict = _WISHES.get(wish, _RETRY) if isinstance(wish, str) else _RETRY
-    return RequestForm(request_id, content_type, data, on_conflict)
+    attempt = request.get("attempt")
+    attempt = attempt if isinstance(attempt, int) else FIRST
+    return RequestForm(request_id, content_type, data, on_conflict, attempt)
 
 
 _WISHES: Final = {wish.value: wish for wish in OnConflict}

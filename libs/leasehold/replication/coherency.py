@@ -279,11 +279,15 @@ class CoherencyWatch:
 
     def holders(self, table_id: int, nodes: Iterable[str]) -> frozenset[str]:
         """Return those of the named nodes that hold all of a table, as far as is known: whose word
-        on it can be compared with that of others."""
-        known = list(self._nodes.items())  # in one piece: other threads look, too
-        lacking = {n for (n, _), node in known if not node.holds_all(table_id)}
-        lacking -= {n for (n, _), node in known if node.holds_all(table_id)}
-        return frozenset(name for name in nodes if name not in lacking)
+        on it can be compared with that of others. Of a node's incarnations the one counts that was
+        heard last: one from before may have held more, and says nothing any more."""
+        last: dict[str, _Node] = {}
+        for (name, _), node in list(self._nodes.items()):  # in one piece: other threads look, too
+            if name not in last or node.heard_ns >= last[name].heard_ns:
+                last[name] = node
+        return frozenset(
+            name for name in nodes if name not in last or last[name].holds_all(table_id)
+        )
 
     def take_published(self, ack: Ack, now_ns: int) -> None:
         """Take a position that was published (`fast_path/acks.py`).

@@ -17,6 +17,7 @@ from leasehold.model.keys import Key
 from leasehold.model.records.jobs import Chunk
 from leasehold.model.records.log import ChangeKind, RowChange
 from leasehold.model.records.requests import Operation, ReadRange, TableReads
+from leasehold.replica.rows_seen import HeldRows
 from leasehold.replica.write_set import WriteSet
 from leasehold.replication.master import backfill, chunk_decider
 from leasehold.sql_session.statement_log import StatementLog
@@ -80,6 +81,8 @@ class LockRules:
     locked_rows_are_written: bool = True  # T1: two that lock one row, and change others, collide
     selects_behind_locks_are_compared: bool = True  # T2: what a client has read under a lock
     unwritten_locks_are_checked: bool = True  # who has only read has read one moment
+    changed_rows_are_held: bool = True  # what is shown behind an update or a delete is compared
+    updates_before_what_is_shown_are_verified: bool = True  # … and is of one moment with its row
 
 
 def broken(rules: Any) -> AbstractContextManager[None]:
@@ -134,8 +137,13 @@ def _write_no_locked_row(_kept: Any, *_: Any) -> Iterator[Operation]:
 
 @BREAKS("selects_behind_locks_are_compared", StatementLog, "add_query")
 def _log_as_if_nothing_were_locked(kept: Any, log: StatementLog, *more: Any, **named: Any) -> Any:
-    with patch.object(log, "_locked", ()):
+    with patch.object(log, "held", HeldRows()):
         return kept(log, *more, **named)
+
+
+@BREAKS("changed_rows_are_held", WriteSet, "_hold")
+def _hold_no_changed_row(_kept: Any, *_: Any) -> None:
+    pass
 
 
 @BREAKS("unwritten_locks_are_checked", WriteSet, "locks_stand")
@@ -270,7 +278,8 @@ def _forget_what_was_read(
 
 
 @BREAKS("shown_rows_stay", AtCommit, "shown")
-def _forget_what_was_shown(_kept: Any, _at_commit: AtCommit, _table_id: int, _prefix: Key) -> None:
+@BREAKS("updates_before_what_is_shown_are_verified", AtCommit, "shown")
+def _forget_what_was_shown(_kept: Any, _at_commit: AtCommit) -> None:
     pass
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from leasehold.adapters.codec.request_decoding import decode_request
+from leasehold.adapters.os.clock import new_request_id
 from leasehold.client import request_group
 from leasehold.client.change_producer import ChangeProducer, Statistics
 from leasehold.client.pending import Pending, RequestStatus
@@ -183,6 +184,33 @@ def test_l7_repeats_and_answers_to_others_are_dropped() -> None:
         other.result(SOON_S)
         assert mine.result(0).lsn == 2
         assert changes.statistics.committed == 2
+
+
+def test_l7_a_refusal_of_an_attempt_before_is_not_the_answer_to_the_next() -> None:
+    """A new master gives it again. A transaction that took it for the answer ran again, saw what it
+    had committed itself meanwhile, and told its client that it was refused."""
+    with producing() as (changes, road):
+        first = changes.submit(ChangeRequest(b"", on_conflict=OnConflict.REPLAY))
+        road.put(first.request_id, refused(final=False))
+        assert first.result(SOON_S).code == "40001"
+        second = changes.submit(
+            ChangeRequest(first.request_id, attempt=2, on_conflict=OnConflict.REPLAY)
+        )
+        road.put(first.request_id, refused(final=False))
+        road.put(first.request_id, committed(8))
+        assert second.result(SOON_S).lsn == 8
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome(2, 0, 0, 0, final=False), Outcome(1, 0, 0, 0, final=True)]
+)
+def test_its_own_refusal_and_a_final_one_answer_an_attempt(outcome: Outcome) -> None:
+    with producing() as (changes, road):
+        second = changes.submit(
+            {**UPDATE, "attempt": 2, "on_conflict": "replay", "id": new_request_id()}
+        )
+        road.put(second.request_id, outcome)
+        assert second.result(SOON_S) == outcome
 
 
 def test_a_refusal_that_is_retried_is_not_the_answer() -> None:

@@ -20,7 +20,7 @@ def lock() -> Lock:
 
 @pytest.fixture
 def pending(lock: Lock) -> Pending:
-    return Pending(b"\1" * 16, "", b"", OnConflict.FAIL, lock, lambda _: None)
+    return Pending(b"\1" * 16, "", b"", OnConflict.FAIL, 1, lock, lambda _: None)
 
 
 def test_an_outcome_that_is_there_is_given_though_he_was_told_to_end(

@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.model.features import NEWEST, Feature, incarnation_of, known_to
 from leasehold.model.ids import INCARNATION_BYTES
-from leasehold.model.records.acks import Ack
+from leasehold.model.records.acks import Ack, PartReport
 from leasehold.model.records.log import Grant
 from leasehold.replication.coherency import (
     ASKS_REMEMBERED_MAX,
@@ -429,6 +429,22 @@ def test_how_far_the_slowest_coherent_node_is_behind() -> None:
     master.grants(9, 1 * MS)
     assert master.records_behind(9, 2 * MS) == 2
     assert master.records_behind(9, 700 * MS) == 0, "its lease is over"
+
+
+def part(incarnation: bytes, *tables: int) -> PartReport:
+    return PartReport("r1", incarnation, tuple((each, f"t{each}", "") for each in tables), 0)
+
+
+def test_of_two_incarnations_what_the_last_one_holds_counts() -> None:
+    """Started again with less, or with more, a node is asked for what it has now."""
+    seen = watch()
+    seen.take_ack(ack("r1", 1, incarnation=b"whole"), 1, 100 * MS)
+    assert seen.holders(7, ["r1", "unheard"]) == {"r1", "unheard"}
+    seen.take_part(part(b"less", 8), 1, 200 * MS)
+    assert seen.holders(7, ["r1", "unheard"]) == {"unheard"}
+    assert seen.holders(8, ["r1"]) == {"r1"}
+    seen.take_ack(ack("r1", 2, incarnation=b"whole again"), 1, 300 * MS)
+    assert seen.holders(7, ["r1"]) == {"r1"}
 
 
 def test_the_dead_are_forgotten() -> None:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import LogStopped
 from leasehold.model.ids import format_request_id
+from leasehold.model.records.log import Commit
 from leasehold.replication.master.batch_limits import BatchSettings
 from tests.support.replication.world import CODEC, TABLE, World, insert, update
 from tests.unit.replication.test_ddl_with_rows import Stored
@@ -64,6 +66,39 @@ def test_heartbeats_go_on_between_its_slices(world: Stored) -> None:
     assert len(world.log) - log >= SLICES - 2
     turns(world, 3)
     assert world.answers(large)[0].lsn == 2
+
+
+def test_rows_that_are_told_together_are_a_slice_or_more(world: Stored) -> None:
+    """They are verified a hundred at a time: heartbeats go on between those."""
+    rows = [[n, n, "x" * 20] for n in range(100, 450)]
+    told = {"table": "t", "op": "insert", "columns": ["id", "a", "b"], "rows": rows}
+    large = world.put({"transaction": [told, insert(7)], "on_conflict": "fail"})
+    turns(world, 2)
+    assert not world.answers(large)
+    turns(world, 6)
+    outcome = world.answers(large)[0]
+    assert (outcome.lsn, outcome.rows_affected) == (2, 351)
+    for key in (7, 100, 449):
+        there = world.row(world.node, key)
+        assert there is not None
+        assert world.row(world.follower, key) == there
+
+
+def test_its_commit_is_packed_once(world: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leasehold.replication.master.batch.LARGE_OPERATIONS", 10)
+    pack = MessagePackCodec.pack_commit
+    packed: list[int] = []
+
+    def count(codec: MessagePackCodec, commit: Commit) -> bytes:
+        packed.append(len(commit.changes))
+        return pack(codec, commit)
+
+    monkeypatch.setattr(MessagePackCodec, "pack_commit", count)
+    large = world.put(many(100))
+    turns(world, SLICES + 4, pause_ms=7)
+    assert world.answers(large)[0].lsn == 2
+    assert packed == [SLICES * 10]
+    assert world.row(world.follower, 149) == world.row(world.node, 149)
 
 
 def test_refused_whole_in_the_middle(world: Stored) -> None:

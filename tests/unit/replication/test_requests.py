@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from leasehold.model.errors import LeaseholdError, StoreCorrupted, StoreUnwritable
 from leasehold.model.ids import genid
 from leasehold.model.records.log import ChangeKind
 from leasehold.replication.effects import (
@@ -50,6 +51,34 @@ def test_l3_a_defect_that_one_request_meets_does_not_hold_up_the_rest(
     assert (met.code, met.final, met.dead_lettered) == ("XX000", True, True)
     assert "ZeroDivisionError" in met.message
     assert world.ask(insert(2, a=2)).lsn == 2
+
+
+@pytest.mark.parametrize(
+    ("failing", "request_"),
+    [
+        ("leasehold.replication.master.batch.verify", insert(1, a=1)),
+        ("leasehold.schema_change.plan.statement_batch.plan", {"sql": "create index i on t (a)"}),
+    ],
+)
+@pytest.mark.parametrize("error", [StoreUnwritable, StoreCorrupted])
+def test_l6_a_store_that_fails_is_no_requests_fault(
+    world: World,
+    failing: str,
+    request_: dict[str, Any],
+    error: type[LeaseholdError],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The node stops: its store may have half of what it was to put."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failing, fail)
+        asked = world.put(request_)
+        world.tick()
+    assert isinstance(world.node.stopped, error)
+    assert not world.answers(asked)
 
 
 def test_l8_what_does_not_fit_waits_for_the_next_record() -> None:

@@ -49,6 +49,7 @@ STEP = st.one_of(
         VALUES,
     ),
     st.tuples(st.just("row"), st.integers(0, 1), st.sampled_from(KEYS)),
+    st.tuples(st.just("lacks"), st.lists(st.sampled_from(KEYS), min_size=1)),
     st.tuples(st.just("holders"), st.integers(0, 2)),
     st.tuples(st.just("remember"), st.integers(0, 2)),
     *(st.tuples(st.just(name)) for name in ("settle", "commit", "rollback", "last_write")),
@@ -108,6 +109,10 @@ class Twice:
             case ("row", which, key):
                 shown = self.told.row(self.versions[which], key)
                 assert self.late.row(self.versions[which], key) == shown
+            case ("lacks", keys):
+                reader = self.versions[0]
+                if self.late.lacks(reader, keys):  # else it says nothing
+                    assert not any(self.told.row(reader, key) for key in keys)
             case ("holders", gate):
                 reader = self.versions[0]
                 if any(i.element_id == BY_GATE and i.state in WRITTEN for i in reader.indexes):
@@ -159,6 +164,15 @@ def test_what_waits_is_seen_on_sqlite(lower: int, steps: list[tuple[Any, ...]]) 
         run.compare()
         told.close()
         behind.close()
+
+
+def test_rows_that_wait_are_not_missing() -> None:
+    run = Twice(MemoryStore(), MemoryStore(), 0)
+    assert run.late.lacks(VERSIONS[0], KEYS)
+    run.write(ChangeKind.INSERT, 0, (1,), {SEATS: 2})
+    assert run.late.waits
+    assert not run.late.lacks(VERSIONS[0], KEYS)
+    assert run.late.lacks(VERSIONS[0], [(0,), (2,)])
 
 
 def test_entries_are_those_of_what_waits() -> None:

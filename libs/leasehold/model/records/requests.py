@@ -219,6 +219,12 @@ class Outcome(NamedTuple):
     dead_lettered: bool = False
     answer: Any = None
 
+    def settles(self, attempt: int) -> bool:
+        """Return whether it is what became of that attempt (L7). ⚠ A refusal that is not final may
+        be of an attempt before: a new master gives again what the one before it may not have
+        given."""
+        return bool(self.lsn) or self.final or self.attempt >= attempt
+
     def make_error(self) -> Refused:
         """Return what a refusal is raised as."""
         return refused(self.code, self.message, self.detail)

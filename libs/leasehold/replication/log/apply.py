@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from leasehold.catalog.catalog import Catalog
@@ -43,6 +44,10 @@ from leasehold.replication.outcomes import (
     outcome_of_refusal,
 )
 
+TOGETHER_MIN: Final = 4
+TOGETHER_MAX: Final = 100
+"""Of inserts that are put together: between two of them a master looks at the clock."""
+_INSERT: Final = ChangeKind.INSERT
 COLLECT_EVERY_RECORDS: Final = 64
 COLLECT_EVERY_COMMITS: Final = 256
 """One by one it would cost half of what a small record's commit does."""
@@ -66,7 +71,16 @@ def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -
         return store.row(catalog.version(change.table_id, change.version), change.key) is not None
 
     seen = enumerate(commit.changes) if part.is_whole else part.seen(commit, is_here)
+    end = 0
     for position, change in seen:
+        if position < end:
+            continue
+        if part.is_whole:
+            end = end_of_inserts(commit.changes, position)
+            if end > position:
+                descriptor = catalog.version(change.table_id, change.version)
+                store.insert(descriptor, commit.changes[position:end], lsn, position)
+                continue
         descriptor = catalog.version(change.table_id, change.version)
         store.change(descriptor, change, lsn, position, None)
         if change.kind is ChangeKind.DELETE and part.equal(change.table_id) is not None:
@@ -83,6 +97,19 @@ def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -
             held = part.backfill(backfill, indexes, has_row)
         if held is not None:
             apply_backfill(held, lsn, catalog, store)
+
+
+def end_of_inserts(changes: Sequence[RowChange], start: int) -> int:
+    """Return where the inserts end that stand from `start` on in one version of a table, of which
+    so many are put together; `start` where there are none."""
+    kind, table_id, version = changes[start][:3]
+    end = start
+    if kind is _INSERT:
+        for kind, table, under, _, _, _, _, _ in changes[start : start + TOGETHER_MAX]:
+            if kind is not _INSERT or table != table_id or under != version:
+                break
+            end += 1
+    return end if end - start >= TOGETHER_MIN else start
 
 
 def apply_backfill(backfill: Backfill, lsn: int, catalog: Catalog, store: BackfillWriter) -> None:

@@ -64,6 +64,7 @@ from leasehold.replication.outcomes import (
     outcome_of_commit,
     outcome_of_refusal,
 )
+from leasehold.transaction.alike_inserts import AbsenceReader
 from leasehold.transaction.demanded_columns import count_filled
 from leasehold.transaction.overlay import RowReader
 from leasehold.transaction.rights import Rights
@@ -86,6 +87,14 @@ class Made(NamedTuple):
     empty: frozenset[int] = frozenset()
     opening: int = 0
     demanded: tuple[tuple[int, int], ...] = ()
+
+
+class Measured(NamedTuple):
+    """An accepted request of many rows whose commit is known to have room in the log."""
+
+    decided: Decided
+    commit: Commit
+    packed: bytes
 
 
 NOTHING_MADE: Final = Made()
@@ -186,7 +195,7 @@ class Batch:
                 if request.principal or request.as_role
                 else None
             )
-            found = verify(request, catalog, *self._against(made), rights)
+            found = verify(request, catalog, *self._against(made), rights, self._absent(made))
             self._check_demanded(found, made, catalog)
         except Refused as error:
             found = error
@@ -200,16 +209,18 @@ class Batch:
 
     def verify_slices(
         self, message: QueueRead, request: ChangeRequest, made: Made, catalog: Catalog
-    ) -> Generator[None, None, Decided | LeaseholdError]:
-        """Return at the end what is to become of a request, and yield behind each row; between two
-        slices nothing may be decided."""
+    ) -> Generator[int | None, None, Decided | Measured | LeaseholdError]:
+        """Return at the end what is to become of a request, and yield as `verify_in_slices`;
+        between two slices nothing may be decided."""
         try:
             rights = rights_of(request, catalog, made.opening)
-            decided = yield from verify_in_slices(request, catalog, *self._against(made), rights)
+            decided = yield from verify_in_slices(
+                request, catalog, *self._against(made), rights, self._absent(made)
+            )
             self._check_demanded(decided, made, catalog)
             if len(decided.changes) <= LARGE_OPERATIONS:
                 return decided
-            excess = yield from self._find_excess(message, request, decided, made, catalog)
+            found = yield from self._measure(message, request, decided, made, catalog)
         except Refused as error:
             return error
         except LeaseholdError:
@@ -218,7 +229,7 @@ class Batch:
             return exceeded.as_refusal()
         except Exception as error:  # noqa: BLE001 - see `internal_failure`
             return internal_failure(error)
-        return excess or decided
+        return found
 
     def _check_demanded(self, decided: Decided, made: Made, catalog: Catalog) -> None:
         """Raise NotNullViolation where a row is without a value in a column of `made.demanded`:
@@ -245,24 +256,27 @@ class Batch:
                     column=name,
                 )
 
-    def _find_excess(
+    def _measure(
         self,
         message: QueueRead,
         request: ChangeRequest,
         decided: Decided,
         made: Made,
         catalog: Catalog,
-    ) -> Generator[None, None, LeaseholdError | None]:
-        """Return why the commit of a request can't be in the log, and yield now and then."""
+    ) -> Generator[None, None, Measured | LeaseholdError]:
+        """Return the commit of a request as it will be in the log, or why it can't be, and yield
+        now and then."""
         yield
         commit = self._commit_of(message, request, decided, made)
         packed = self._codec.pack_commit(commit)
         yield
-        if not self._limits.needs_own_record(packed):
-            return None
-        lsn = self.draft.next_lsn
-        looked = self._limits.find_excess_in_slices(commit, packed, lsn, catalog, alone=True)
-        return (yield from looked)
+        if self._limits.needs_own_record(packed):
+            lsn = self.draft.next_lsn
+            looked = self._limits.find_excess_in_slices(commit, packed, lsn, catalog, alone=True)
+            excess = yield from looked
+            if excess is not None:
+                return excess
+        return Measured(decided, commit, packed)
 
     def _against(
         self, made: Made
@@ -283,20 +297,27 @@ class Batch:
             store,
         )
 
+    def _absent(self, made: Made) -> AbsenceReader:
+        """Return what tells of many rows at once whether they are missing, as `_against` does of
+        each."""
+        lacks, empty = self._store.lacks, made.empty
+        if not empty:
+            return lacks
+        return lambda table, keys: table.table_id in empty or lacks(table, keys)
+
     def settle(
         self,
         message: QueueRead,
         request: ChangeRequest,
         made: Made,
         catalog: Catalog,
-        found: Decided | LeaseholdError,
-        *,
-        sliced: bool = False,
+        found: Decided | Measured | LeaseholdError,
     ) -> None:
-        """Accept or refuse the request, as was found, `sliced`: by `verify_slices`. Raises Full."""
-        if isinstance(found, Decided):
-            fits = sliced and len(found.changes) > LARGE_OPERATIONS
-            self._accept(message, request, found, made, catalog, fits=fits)
+        """Accept or refuse the request, as was found. Raises Full."""
+        if isinstance(found, Measured):
+            self._accept(message, request, found.decided, made, catalog, found)
+        elif isinstance(found, Decided):
+            self._accept(message, request, found, made, catalog)
         else:
             disposition = disposition_of(request, found, self._settings.attempts_max)
             self._refuse(message, request, found, disposition)
@@ -308,11 +329,9 @@ class Batch:
         decided: Decided,
         made: Made,
         catalog: Catalog,
-        *,
-        fits: bool,
+        measured: Measured | None = None,
     ) -> None:
-        """Put the request into the draft. `fits`: that it is not too large is known. Raises
-        Full."""
+        """Put the request into the draft. `measured`: what is known of its commit. Raises Full."""
         draft, store = self.draft, self._store
         lsn = draft.next_lsn
         excess: LeaseholdError | None = refuse_infinite(decided.changes, catalog, self._features)
@@ -321,9 +340,12 @@ class Batch:
             return
         try:
             commit = self._commit_of(message, request, decided, made)
-            packed = self._codec.pack_commit(commit)
+            if measured is not None and measured.commit == commit:
+                packed = measured.packed
+            else:
+                packed = self._codec.pack_commit(commit)
             alone = self._limits.needs_own_record(packed)
-            if alone and not fits:
+            if alone and measured is None:
                 excess = self._limits.find_excess(commit, packed, lsn, catalog, alone=True)
         except LeaseholdError:
             raise

@@ -14,7 +14,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records.requests import ChangeRequest
 from leasehold.replication.effects import QueueRead
-from leasehold.replication.master.batch import Batch, Made
+from leasehold.replication.master.batch import Batch, Made, Measured
 from leasehold.replication.master.request_budget import RequestBudget
 from leasehold.transaction.verify import Decided
 
@@ -33,19 +33,20 @@ class OversizedRequest:
     catalog: Catalog
     wall_us: int
     lsn: int
-    slices: Generator[None, None, Decided | LeaseholdError]
+    slices: Generator[int | None, None, Decided | Measured | LeaseholdError]
     rows_max: int
     budget: RequestBudget
-    found: Decided | LeaseholdError | None = None
+    found: Decided | Measured | LeaseholdError | None = None
 
     def goes_on(self, clock_ns: Callable[[], int], until_ns: int) -> bool:
         """Verify more rows, `until_ns` at most; return False when all is known. What its rows
         compute is counted by `budget`, which is the thread's."""
         budget, slices = self.budget, self.slices
+        rows = 0
         try:
-            for _ in range(self.rows_max):
+            while rows < self.rows_max:
                 budget.begin_row()
-                next(slices)
+                rows += next(slices) or 1
                 if clock_ns() >= until_ns:
                     break
         except StopIteration as end:
@@ -60,4 +61,4 @@ class OversizedRequest:
         assert self.found is not None
         assert batch.draft.next_lsn == self.lsn, "something was decided meanwhile"
         found = self.found
-        batch.settle(self.message, self.request, self.made, self.catalog, found, sliced=True)
+        batch.settle(self.message, self.request, self.made, self.catalog, found)

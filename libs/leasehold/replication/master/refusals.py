@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from leasehold.model import byte_limits
-from leasehold.model.errors import InternalFailure, LeaseholdError, Refused
+from leasehold.model.errors import (
+    InternalFailure,
+    LeaseholdError,
+    Refused,
+    StoreCorrupted,
+    StoreUnwritable,
+)
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.log import Disposition, Refusal
 from leasehold.model.records.requests import ChangeRequest, OnConflict
@@ -133,7 +139,12 @@ def internal_failure(error: Exception) -> InternalFailure:
     """Return the refusal of a request at which a defect was met, before anything was changed.
 
     Every master after this one would meet it too, and nothing behind the request would ever be
-    decided; so the one request is refused and kept for people, and the rest goes on."""
+    decided; so the one request is refused and kept for people, and the rest goes on.
+
+    Raises `error` itself where it tells of the store. ⚠ L6: whoever looks at rows puts into the
+    store what it still lacks, and a node that can't do that must not go on with half of it."""
+    if isinstance(error, StoreUnwritable | StoreCorrupted):
+        raise error
     kind = type(error).__name__
     return InternalFailure(
         f"deciding this request failed inside ({kind}: {str(error)[:200]}); nothing of it was"

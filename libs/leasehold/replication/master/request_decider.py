@@ -11,14 +11,7 @@ from leasehold.catalog.roles import STEER_JOBS
 from leasehold.lease.master.lock_fences import FenceStatus
 from leasehold.model import metrics
 from leasehold.model.budget import close_budget, open_budget, spending
-from leasehold.model.errors import (
-    AdvisoryLockLost,
-    InsufficientPrivilege,
-    Refused,
-    StoreCorrupted,
-    StoreUnwritable,
-    VerifyError,
-)
+from leasehold.model.errors import AdvisoryLockLost, InsufficientPrivilege, Refused, VerifyError
 from leasehold.model.features import Feature
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX
 from leasehold.model.measures import Measures
@@ -275,8 +268,6 @@ class RequestDecider:
         except WorkExceeded as exceeded:
             batch.refuse(message, request, exceeded.as_refusal())
             return
-        except (StoreUnwritable, StoreCorrupted):
-            raise  # ⚠ L6: whoever looks at rows puts into the store what it still lacks
         except Exception as error:  # noqa: BLE001 - planning changes nothing
             batch.refuse(message, request, internal_failure(error))
             return

@@ -54,14 +54,21 @@ from leasehold.schema_change.job.transitions import can_turn_back, release, turn
 from leasehold.schema_change.plan.answers import answers_for, join_answers
 from leasehold.schema_change.plan.enums import enum_names
 from leasehold.schema_change.plan.explain import explain
-from leasehold.schema_change.plan.foreign_keys import has_numeric_reference
+from leasehold.schema_change.plan.foreign_keys import (
+    alters_constraint,
+    has_deferrable_key,
+    has_deferrable_unique,
+    has_numeric_reference,
+)
 from leasehold.schema_change.plan.joined_alterations import join_alterations
 from leasehold.schema_change.plan.plan import NO_CONTEXT, plan
 from leasehold.schema_change.plan.reader_changes import reader_changes, tables_after
 from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import find_demanded_columns, find_made_sequences
+from leasehold.schema_change.plan.views import has_later_form
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
+from leasehold.sql.expressions.arrays import uses_arrays
 from leasehold.sql.expressions.default import draws_number
 from leasehold.sql.syntax.object_statements import (
     CreateEnum,
@@ -183,6 +190,15 @@ class SchemaChanges:
             self.features.check_written(Feature.NUMERIC_REFERENCES, now.mono_ns)
         if any(draws_number(c.default_expression) for table in left for c in table.columns):
             self.features.check_written(Feature.RANDOM_DEFAULTS, now.mono_ns)
+        if any(map(uses_arrays, left)):
+            self.features.check_written(Feature.ROW_ARRAYS, now.mono_ns)
+        if any(map(has_deferrable_unique, left)):
+            self.features.check_written(Feature.DEFERRABLE_UNIQUES, now.mono_ns)
+        alters = any(alters_constraint(each.statement) for each in said)
+        if alters or any(map(has_deferrable_key, left)):
+            self.features.check_written(Feature.DEFERRABLE_KEYS, now.mono_ns)
+        if has_later_form(script.catalog.access, self._catalog.access):
+            self.features.check_written(Feature.VIEW_FORMS, now.mono_ns)
         written = (write for write in writes if isinstance(write, DescriptorWrite | JobWrite))
         check_bodies((write.body for write in written), self.features, now.mono_ns)
         if request.held:

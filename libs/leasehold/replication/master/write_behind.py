@@ -21,7 +21,7 @@ from leasehold.model.keys import Key
 from leasehold.model.ports import CopyRange, Row, StoreWriter
 from leasehold.model.records.log import Backfill, ChangeKind, Commit, RowChange, TableTruncated
 from leasehold.model.records.requests import Outcome, ReadRange
-from leasehold.replication.log.apply import apply_backfill
+from leasehold.replication.log.apply import apply_backfill, end_of_inserts
 from leasehold.transaction.overlay import row_after
 
 MANY_CHANGES: Final = 1_000
@@ -153,9 +153,16 @@ class WriteBehind:
     def _put_pieces(
         self, commit: Commit, before: Sequence[Row | None], lsn: int, catalog: Catalog
     ) -> Iterator[None]:
-        for position, (change, row) in enumerate(zip(commit.changes, before, strict=True)):
+        changes, end = commit.changes, 0
+        for position, (change, row) in enumerate(zip(changes, before, strict=True)):
+            if position < end:
+                continue
             descriptor = catalog.version(change.table_id, change.version)
-            self._store.change(descriptor, change, lsn, position, row)
+            end = end_of_inserts(changes, position)
+            if end > position:
+                self._store.insert(descriptor, changes[position:end], lsn, position)
+            else:
+                self._store.change(descriptor, change, lsn, position, row)
             yield
 
     def change(
@@ -200,6 +207,14 @@ class WriteBehind:
 
     def prepare(self, descriptor: Any) -> None:
         self.settle().prepare(descriptor)
+
+    def lacks(self, descriptor: Any, keys: Sequence[Key]) -> bool:
+        if self._pieces is not None:
+            self.settle()
+        table_id, known = descriptor.table_id, self._rows
+        if known and any((table_id, key) in known for key in keys):
+            return False
+        return self._store.lacks(descriptor, keys)
 
     def is_empty(self, table_id: int) -> bool:
         return self.settle().is_empty(table_id)
