@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
 from threading import Event as Flag
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from leasehold.adapters.os.compiled import version_line
 from leasehold.adapters.os.log_lines import LineHandler, line_handler
 from leasehold.model.errors import LeaseholdError
 from leasehold.settings.environment import ClusterSettings, describe
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 EXIT_STOPPED: Final = 1
 EXIT_SETTINGS: Final = 2
@@ -86,7 +92,9 @@ def run_service(
 
 def end_without_memory(log: logging.Logger) -> None:
     """Let the process end where one of its threads does for lack of memory: whatever that was for
-    nobody would do any longer, and from outside the process would look well."""
+    nobody would do any longer, and from outside the process would look well. So it would where a
+    thread finds no memory for its first step, or for telling of it: whoever starts one waits then
+    for ever."""
     tell = threading.excepthook
 
     def end(ended: threading.ExceptHookArgs) -> None:
@@ -99,6 +107,28 @@ def end_without_memory(log: logging.Logger) -> None:
                 os._exit(EXIT_STOPPED)
 
     threading.excepthook = end
+    ignored: SimpleQueue[UnraisableHookArgs] = SimpleQueue()
+    args = ignored, log
+    threading.Thread(target=_heed_ignored, args=args, name="ignored-errors", daemon=True).start()
+    # ⚠ Nothing that is written in Python: that would need memory in the thread that has none.
+    sys.unraisablehook = ignored.put
+    atexit.register(setattr, sys, "unraisablehook", sys.__unraisablehook__)
+
+
+def _heed_ignored(ignored: SimpleQueue[UnraisableHookArgs], log: logging.Logger) -> None:
+    """Tell of errors that the interpreter can raise nowhere, and end the process where one was for
+    lack of memory."""
+    while True:
+        told = ignored.get()
+        is_for_memory = issubclass(told.exc_type, MemoryError)
+        try:
+            sys.__unraisablehook__(told)
+            if is_for_memory:
+                log.error(NO_MEMORY)
+        finally:
+            if is_for_memory:
+                os._exit(EXIT_STOPPED)
+        del told  # what it names may be kept alive by nothing else
 
 
 def stop_on_signals(stop: Flag) -> None:

@@ -14,6 +14,7 @@ here instead, from the store: versions, jobs, an image of each row, and last the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Final, NamedTuple
 
 from leasehold.adapters.codec.published import feed_message, row_message
@@ -82,7 +83,8 @@ def check_unused(kafka: KafkaSettings, redis: RedisSettings, topics: Topics) -> 
             f" {there[0]}. Restore under another name; or, if it is to go, stop its processes and"
             " delete those topics first"
         )
-    report = RedisLedger(redis, topics.database).call(Snapshot())
+    with closing(RedisLedger(redis, topics.database)) as ledger:
+        report = ledger.call(Snapshot())
     if isinstance(report, SnapshotReport) and (report.epoch or report.tables or report.sessions):
         raise ConfigurationError(
             f"Redis still has leases of a database {topics.database}. Restore under another name;"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -35,6 +36,7 @@ from tests.support.cluster.system_cluster import until
 DATABASE = "demo"
 MASTER = "m1"
 """A process that may do with the ledger what a master does."""
+SECURE_TOO: Final = pytest.mark.long("40 s; with TLS the tests above and below fail over, too")
 INFO = b"*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n"
 
 
@@ -117,6 +119,37 @@ def test_d6_d11_the_ledger_of_the_next_master_is_closed(cluster: LocalCluster) -
     ledger.close()
 
 
+def connected_to(cluster: LocalCluster) -> int:
+    """How many connections this process has to the cluster's Redis servers and Sentinels."""
+    own = {str(each.readlink()) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()}
+    ports = {cluster.ports.redis, cluster.ports.redis_replica, *cluster.ports.sentinels}
+    lines = Path("/proc/self/net/tcp").read_text("utf-8").splitlines()[1:]
+    found = [line.split() for line in lines]
+    return sum(
+        int(each[2].rpartition(":")[2], 16) in ports and f"socket:[{each[9]}]" in own
+        for each in found
+    )
+
+
+@pytest.mark.parametrize(
+    "cluster", [False, pytest.param(True, marks=SECURE_TOO)], indirect=True, ids=["open", "secure"]
+)
+def test_whoever_is_closed_leaves_no_connection_behind(cluster: LocalCluster) -> None:
+    """Neither to a server nor to the Sentinels that were asked for it."""
+    before = connected_to(cluster)
+    ledger = RedisLedger(settings_of(cluster), DATABASE, 1.0)
+    assert look(ledger) is not None
+    line = RedisLine(settings_of(cluster), "questions")
+    until(line.open, "a connection")
+    assert connected_to(cluster) >= before + 4, "one each, and one each to a Sentinel"
+    ledger.close()
+    line.close()
+    assert connected_to(cluster) == before
+
+
+@pytest.mark.parametrize(
+    "cluster", [False, pytest.param(True, marks=SECURE_TOO)], indirect=True, ids=["open", "secure"]
+)
 def test_d11_a_process_that_is_master_again_is_not_the_one_before(cluster: LocalCluster) -> None:
     """Without a restart in between its run id is the same, and its state another's."""
     ledger = RedisLedger(settings_of(cluster), DATABASE, 1.0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import redis
@@ -40,7 +40,10 @@ USERS: Final[Mapping[str, Sequence[str]]] = {
     **users.USERS,
     SUBSCRIBERS: ("subscriber",),
     FOLLOWERS: ("follower",),
-    READERS: ("operator", "check", "audit", "producer", "subscriber", "replicant", "follower"),
+    READERS: (
+        *("operator", "check", "doctor", "audit"),
+        *("producer", "subscriber", "replicant", "follower"),
+    ),
     CONSUMERS: ("consumer",),
 }
 CLIENTS: Final[Mapping[str, Sequence[str]]] = {
@@ -66,8 +69,11 @@ class TestedMode(SecureMode):
 
     __test__ = False
 
-    def __init__(self, data: Path, ports: Ports, database: str) -> None:
-        super().__init__(data, ports, database, USERS, **SERVERS)
+    def __init__(
+        self, data: Path, ports: Ports, database: str, servers: Mapping[str, Any] = SERVERS
+    ) -> None:
+        super().__init__(data, ports, database, USERS, **servers)
+        self._servers = servers
 
     def user_of(self, name: str) -> str:
         return super().user_of(USER_OF.get(name, name))
@@ -78,7 +84,7 @@ class TestedMode(SecureMode):
 
     def of_database(self, database: str) -> TestedMode:
         """Return the same users with rights on another database besides, on servers that run."""
-        made = TestedMode(self.folder.parent, self._ports, database)
+        made = TestedMode(self.folder.parent, self._ports, database, self._servers)
         made.give_rights()
         for settings in made.each_redis_as(SUPERUSER):
             with make_client(settings) as client:
@@ -89,13 +95,16 @@ class TestedMode(SecureMode):
 
 
 def secrets_of(
-    folder: Path, ports: Ports, environ: Mapping[str, str] | None = None
+    folder: Path,
+    ports: Ports,
+    environ: Mapping[str, str] | None = None,
+    servers: Mapping[str, Any] = SERVERS,
 ) -> TestedMode | bool:
-    """Return what a cluster is to be secured by; False outside of the mode."""
+    """Return what a cluster of these servers is to be secured by; False outside of the mode."""
     if not IS_SECURE:
         return False
     settings = from_environment(ClusterSettings, os.environ if environ is None else environ)
-    return TestedMode(folder.absolute(), ports, settings.database)
+    return TestedMode(folder.absolute(), ports, settings.database, servers)
 
 
 def tested_mode(servers: LocalCluster) -> TestedMode | None:

@@ -54,7 +54,7 @@ def running(
     """Kafka, Redis, the topics, and the named services, each ready for work. `servers`: how many
     there are of each, else as many as the run has."""
     ports = Ports.free()
-    secrets = secrets_of(folder, ports, environ)
+    secrets = secrets_of(folder, ports, environ, servers)
     with LocalCluster(folder, ports, environ, secure=secrets, **servers) as cluster:
         cluster.start_servers()
         _start_services(cluster, names)

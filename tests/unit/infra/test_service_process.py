@@ -51,6 +51,7 @@ def own_handlers(
         monkeypatch.delenv(name)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     with caplog.at_level(logging.INFO):
         yield
     for number, handler in before.items():
@@ -120,6 +121,35 @@ def test_a_thread_that_ends_without_memory_ends_the_process(
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
     assert (ended.returncode, ended.stdout.strip()) == (code, last)
     assert f"{error}" in ended.stderr, "its traceback is told as before"
+
+
+FIRST_STEP = """
+import logging, sys, threading
+from leasehold.adapters.service_process import end_without_memory
+def fail(thread):
+    raise {error}
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+end_without_memory(logging.getLogger())
+class Failing(threading.Thread):
+    _bootstrap = fail
+starter = threading.Thread(target=lambda: Failing().start(), daemon=True)
+starter.start()
+starter.join(1.0)
+print("it waits" if starter.is_alive() else "it goes on")
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "last"), [("MemoryError", 1, NO_MEMORY), ("ZeroDivisionError", 0, "it waits")]
+)
+def test_a_thread_without_memory_for_its_first_step_ends_the_process(
+    error: str, code: int, last: str
+) -> None:
+    """Whoever started it would wait for ever, with all its locks: a listener, or a node's loop."""
+    command = [sys.executable, "-c", FIRST_STEP.format(error=error)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    assert (ended.returncode, ended.stdout.strip()) == (code, last)
+    assert f"{error}" in ended.stderr, "it is told as before"
 
 
 def test_a_defect_is_not_caught() -> None:

@@ -73,9 +73,11 @@ LEADERLESS: Final = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,  # it has just become leader, and knows no end yet
     }
 )
-"""What it says of a partition whose leader the broker asked does not know just now, or is not."""
+"""What it says of a partition whose leader the broker asked does not know just now, or is not, or
+not long enough."""
 TROUBLED_S: Final = 10.0
 """How long after its last error a client counts as troubled: one whose broker is away tries again
 every second at least."""

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from leasehold.adapters.kafka.client import (
     ASK_SLICE_S,
+    LEADERLESS,
     LOST,
     MISSING,
     ClientWatch,
@@ -61,18 +62,19 @@ _HOPELESS: Final = frozenset(
     }
 )
 _PASSED_OVER: Final = frozenset({KafkaError.GROUP_AUTHORIZATION_FAILED})  # we never join one
-_MAY_COME: Final = frozenset(
+_MAY_COME: Final = LEADERLESS | frozenset(
     {
         KafkaError._ALL_BROKERS_DOWN,
         # The question was on its way to a broker that metadata no longer names.
         KafkaError._DESTROY_BROKER,
         KafkaError._TIMED_OUT,
         KafkaError._TRANSPORT,
-        # Of a topic made a moment ago; the broker asked does not know yet that it leads.
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.REPLICA_NOT_AVAILABLE,
     }
 )
+"""What passes by itself, where a question is asked again."""
 
 AnswerT = TypeVar("AnswerT")
 

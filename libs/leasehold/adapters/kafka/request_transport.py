@@ -36,6 +36,9 @@ EPOCH_BYTES: Final = 8
 INCARNATION_BYTES_MAX: Final = 64
 QUEUE_FULL_WAIT_S: Final = 0.02
 SEND_TIMEOUT_S: Final = 30.0
+FIRST_ASK_S: Final = 30.0
+"""Where there are several brokers. If the one that has died was the controller, too, the next
+controller gives every broker its whole session (9 s) anew before it names other leaders."""
 
 
 def pack_term(term: Term) -> bytes:
@@ -69,7 +72,9 @@ class KafkaRequestTransport:
         self._reader = TopicReader(settings, "leasehold-results", fetch_wait_ms=STEADY_WAIT_MS)
         try:
             # The place is fixed before the first request can be sent, so no answer is missed.
-            end = ask_once_led(lambda: self._reader.end_offset(results, partition))
+            given_s = FIRST_ASK_S if settings.names_several else None
+            where = results, partition
+            end = ask_once_led(lambda: self._reader.end_offset(*where, timeout_s=given_s))
             self._reader.start(results, partition, end)
         except BaseException:
             self._reader.close()

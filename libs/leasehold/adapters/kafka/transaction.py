@@ -14,6 +14,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from leasehold.adapters.kafka.client import (
+    ANSWER_MS_SEVERAL,
     ASK_SLICE_S,
     ClientWatch,
     client_options,
@@ -90,10 +91,14 @@ class TransactionWriter:
         self._topics: set[str] = set()  # with records of the open transaction
         self._delivered = 0
         self._failed: str | None = None
+        options = client_options(settings, client_id, self._watch)
+        if settings.names_several:
+            # librdkafka waits for no answer longer than a transaction may take.
+            options["socket.timeout.ms"] = min(ANSWER_MS_SEVERAL, timeout_ms)
         self._producer = make_client(
             Producer,
             {
-                **client_options(settings, client_id, self._watch),
+                **options,
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": timeout_ms,
                 "delivery.timeout.ms": timeout_ms,

@@ -26,15 +26,25 @@ class WorkerThreads:
         """Threads that wait, minus pieces that wait for them."""
 
     def submit(self, work: Work) -> None:
+        """Queue a piece of work. Raises RuntimeError where the machine has no thread for it, and
+        none works that would come to it."""
         with self._lock:
+            if self._free <= 0 and len(self._threads) < self._threads_max:
+                self._start_one()
             self._free -= 1
-            if self._free < 0 and len(self._threads) < self._threads_max:
-                self._free += 1
-                name = f"{self._name}-{len(self._threads)}"
-                thread = Thread(target=self._run, name=name, daemon=True)
-                self._threads.append(thread)
-                thread.start()
         self._queue.put(work)
+
+    def _start_one(self) -> None:
+        name = f"{self._name}-{len(self._threads)}"
+        thread = Thread(target=self._run, name=name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # a limit of the system's; it may have one again later
+            if not self._threads:
+                raise
+            return
+        self._threads.append(thread)
+        self._free += 1
 
     def stop(self, timeout_s: float) -> bool:
         """Ends the threads once they have done what was submitted; False: some still work after

@@ -27,6 +27,15 @@ _POOL: Final[Any] = SentinelConnectionPool
 """redis-py has no types for these."""
 
 
+class _PoolBySentinels(_POOL):  # type: ignore[misc]
+    """Closes what it asks the Sentinels by as well: redis-py leaves that open."""
+
+    def disconnect(self, inuse_connections: bool = True) -> None:
+        super().disconnect(inuse_connections)
+        if inuse_connections:  # else the master is another one now, which they have just said
+            self.sentinel_manager.close()
+
+
 def connection_pool(settings: RedisSettings, timeout_s: float, **options: Any) -> Any:
     """Return a pool of connections to the server, or to whichever is master. No call is made twice
     by it. `timeout_s`: for connecting, and for each call."""
@@ -56,7 +65,7 @@ def connection_pool(settings: RedisSettings, timeout_s: float, **options: Any) -
             **settings.sentinel_options(),
         },
     )
-    return _POOL(settings.sentinel_service, sentinels, ssl=tls, **options)
+    return _PoolBySentinels(settings.sentinel_service, sentinels, ssl=tls, **options)
 
 
 def make_client(settings: RedisSettings, timeout_s: float = TIMEOUT_S, **options: Any) -> Any:

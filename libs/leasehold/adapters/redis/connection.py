@@ -173,6 +173,7 @@ class RedisLine:
 
     def close(self) -> None:
         self._drop()
+        self._pool.disconnect()
         self._attempt = None  # one that is under way ends with its deadline
 
     def _drop(self) -> None:

@@ -127,6 +127,11 @@ class ReadPlan:
             "lsn",
         )
         self.where_key = " AND ".join(f"{name} = ?" for name in self.key_names)
+        wanted = f"({', '.join(self.key_names)})"
+        holes = f"({', '.join('?' * len(self.key_names))})"
+        self.any_between = (
+            f"SELECT 1 FROM {self.name} WHERE {wanted} >= {holes} AND {wanted} <= {holes} LIMIT 1"
+        )
         self.get = f"SELECT {', '.join(self.all_names)} FROM {self.name} WHERE {self.where_key}"
         # One statement is one snapshot, without BEGIN and COMMIT: the row, if it is there, and one
         # of NULLs, each with the count of catalog changes. A join takes twice as long.

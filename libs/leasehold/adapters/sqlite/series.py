@@ -1,5 +1,6 @@
 """Functions that give rows as table-valued functions of SQLite: lh_series(start, stop, step) over
-integers, lh_elements(array, …) over arrays side by side, lh_members(array) for ANY and ALL."""
+integers, lh_elements(array, …) over arrays side by side, lh_members(array) for ANY and ALL,
+lh_rows(text) over the rows that a query has been gathered to."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import apsw
 
 from leasehold.model.errors import InvalidArgument
 from leasehold.sql.binding.arrays import SIDE_BY_SIDE_MAX
+from leasehold.sql.functions.aggregates.gathered_rows import COLUMNS_MAX, rows_of
 from leasehold.values.arrays import elements_of
 
 _GUESSED_ROWS: Final = 1_000
@@ -24,6 +26,8 @@ def install(connection: apsw.Connection) -> None:
     columns = tuple(f"v{n}" for n in range(SIDE_BY_SIDE_MAX))
     _create(connection, "lh_elements", columns, SIDE_BY_SIDE_MAX, _elements)
     _create(connection, "lh_members", ("v0",), 1, _members)
+    columns = tuple(f"o{n}" for n in range(COLUMNS_MAX))
+    _create(connection, "lh_rows", columns, 1, _gathered)
 
 
 def _series(*arguments: Any) -> Rows:
@@ -43,6 +47,11 @@ def _elements(*arrays: str | None) -> Rows:
 def _members(array: str | None) -> Rows:
     """What is compared with NULL instead of an array is NULL."""
     return (None,) if array is None else elements_of(array)
+
+
+def _gathered(text: str | None) -> Rows:
+    """NULL is what a query gives that has failed."""
+    return () if text is None else rows_of(text)
 
 
 def _create(

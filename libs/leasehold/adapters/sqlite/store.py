@@ -339,6 +339,13 @@ class SqliteStore:
         found = self._execute(plan.get, key).fetchall()
         return plan.row(found[0]) if found else None
 
+    def lacks(self, descriptor: Descriptor, keys: Sequence[Key]) -> bool:
+        try:
+            ends = (*min(keys), *max(keys))
+        except TypeError:
+            return False  # of values of several kinds Python has no order, as the file has
+        return not self._execute(self._plan(descriptor).any_between, ends).fetchall()
+
     def is_empty(self, table_id: int) -> bool:
         return not self._execute(f"SELECT 1 FROM {table_name(table_id)} LIMIT 1").fetchall()  # noqa: S608 - an integer
 
@@ -384,11 +391,12 @@ class SqliteStore:
             assert image is not None, "T0: every change but a delete carries its after-image"
             if not image.keys() <= plan.known:
                 raise self._unprepared(plan, image.keys() - plan.known)
-            stamps = (stamp,) * len(locks)
             pairs = map(image.get, plan.other_ids)
             if kind is _INSERT:
-                self._insert(plan, change, (*key, *pairs), stamps, lsn)
+                stamps = _stamps_of(plan, change, stamp)
+                self._insert(plan, change, (*key, *pairs, *stamps, lsn))
             else:
+                stamps = (stamp,) * len(locks)
                 if carried:
                     locks = (*locks, *carried)
                     stamps = (*stamps, *carried.values())
@@ -401,23 +409,35 @@ class SqliteStore:
         if plan.entries:
             self._change_entries(plan, key, old, image)
 
-    def _insert(
-        self,
-        plan: WritePlan,
-        change: RowChange,
-        pairs: tuple[Any, ...],
-        stamps: tuple[int, ...],
-        lsn: int,
+    def insert(
+        self, descriptor: Descriptor, changes: Sequence[RowChange], lsn: int, position: int
     ) -> None:
-        if change.carried and not change.locks:
-            # It follows a row of another table, and has all of its genids.
-            stamps = tuple(change.carried[lock] for lock in plan.locks)
-        elif change.locks != plan.locks:
-            raise StoreCorrupted(
-                f"an insert sets the genids of every lock {plan.locks}, the log has {change.locks}"
-            )
+        plan = self._plan(descriptor)
+        if plan.entries or self._ranges.waits:
+            for place, change in enumerate(changes, position):
+                self.change(descriptor, change, lsn, place, None)
+            return
+        rows: list[tuple[Any, ...]] = []
+        for place, change in enumerate(changes, position):
+            image = change.image
+            assert image is not None, "T0: every change but a delete carries its after-image"
+            if not image.keys() <= plan.known:
+                raise self._unprepared(plan, image.keys() - plan.known)
+            pairs = map(image.get, plan.other_ids)
+            rows.append((*change.key, *pairs, *_stamps_of(plan, change, genid(lsn, place)), lsn))
+        before = self._connection.total_changes()
         try:
-            self._execute(plan.insert, (*pairs, *stamps, lsn))
+            self._connection.executemany(plan.insert, rows)
+        except apsw.ConstraintError as error:
+            there = self._connection.total_changes() - before  # those before it have been put
+            raise self._contradiction(plan, changes[there]) from error
+        self._counts.add(descriptor.table_id, len(rows))
+        if self._past.keeps:
+            self._past.written[descriptor.table_id] = lsn
+
+    def _insert(self, plan: WritePlan, change: RowChange, row: tuple[Any, ...]) -> None:
+        try:
+            self._execute(plan.insert, row)
         except apsw.ConstraintError as error:
             raise self._contradiction(plan, change) from error
         self._counts.add(change.table_id, 1)
@@ -668,3 +688,15 @@ class SqliteStore:
         if reports:
             self._checkpoints.released()
         return reports
+
+
+def _stamps_of(plan: WritePlan, change: RowChange, stamp: int) -> tuple[int, ...]:
+    """Return the genids of a new row, of every lock in order. Raises StoreCorrupted."""
+    if change.locks == plan.locks:
+        return (stamp,) * len(plan.locks)
+    if change.carried and not change.locks:
+        # It follows a row of another table, and has all of its genids.
+        return tuple([change.carried[lock] for lock in plan.locks])
+    raise StoreCorrupted(
+        f"an insert sets the genids of every lock {plan.locks}, the log has {change.locks}"
+    )

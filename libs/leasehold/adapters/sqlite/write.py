@@ -31,7 +31,9 @@ from leasehold.catalog.elements import Column, CommitContext
 from leasehold.catalog.physical_names import column_name, shadow_name, table_name
 from leasehold.model.budget import Budget, size_of
 from leasehold.model.errors import (
+    ROW_NUMBER,
     NotNullViolation,
+    Refused,
     RequestTooLarge,
     TooManyRows,
 )
@@ -144,9 +146,14 @@ class Writing:
     def run_each(self, many: Sequence[tuple[Any, ...]]) -> Written:
         """Run the statement once for each of many parameters, as one statement."""
         self._budget = open_budget(self._connection, self._limits)
+        done = 0
         try:
             for self._parameters in many:
                 self._run_once()
+                done += 1
+        except Refused as error:
+            error.detail = {**error.detail, ROW_NUMBER: done}
+            raise
         finally:
             self._budget.close()
         return self._written

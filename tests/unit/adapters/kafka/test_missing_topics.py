@@ -7,12 +7,11 @@ Method: librdkafka's own mock of a broker, in this process. They run on compiled
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from leasehold.adapters.codec.published import row_message
 from leasehold.adapters.kafka import row_stream
@@ -26,6 +25,7 @@ from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.events import RowImage
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
+from tests.support.cluster.mock_broker import MockBroker
 
 TOPICS = Topics("demo")
 SOON_NS = 30_000_000_000
@@ -33,23 +33,15 @@ LOOKS = 3
 ONE, TWO = 1, 2
 
 
-class Broker:
-    """A mock, which makes a topic with the first record that is sent to it."""
-
-    def __init__(self) -> None:
-        quiet = logging.getLogger("tests.mock")
-        quiet.setLevel(logging.ERROR)
-        options = {"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "logger": quiet}
-        self._producer = Producer(options)
-        (broker,) = self._producer.list_topics(timeout=10).brokers.values()
-        self.settings = KafkaSettings(bootstrap=f"{broker.host}:{broker.port}")
+class Broker(MockBroker):
+    """Writes rows."""
 
     def write(self, table_id: int, key: int) -> None:
         image = RowImage(table_id, (key,), {0: 1}, 9, 1, 1, {1: key})
         message = row_message((key,), image)
         assert message is not None
-        self._producer.produce(TOPICS.rows(table_id).name, message[1], message[0], 0)
-        assert self._producer.flush(10) == 0
+        self.producer.produce(TOPICS.rows(table_id).name, message[1], message[0], 0)
+        self.flush()
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -101,14 +102,39 @@ def perform(run: Lockstep, step: tuple[Any, ...]) -> None:
             getattr(run, name)()
 
 
-@settings(max_examples=80, print_blob=True)
-@given(
-    wide_key=st.booleans(),
-    rows=st.lists(WRITE, max_size=6),
-    schema_steps=st.one_of(st.sampled_from([4, 8]), st.integers(0, 14)),  # 4, 8: write-only
-    steps=st.lists(STEP, min_size=5, max_size=40),
-)
+RUNS: Final = {
+    "wide_key": st.booleans(),
+    "rows": st.lists(WRITE, max_size=6),
+    # 4, 8: write-only
+    "schema_steps": st.one_of(st.sampled_from([4, 8]), st.integers(0, 14)),
+    "steps": st.lists(STEP, min_size=5, max_size=40),
+}
+
+
+@settings(max_examples=30, print_blob=True)
+@given(**RUNS)
 def test_stores_in_lockstep_show_the_same(
+    wide_key: bool,
+    rows: list[tuple[Any, ...]],
+    schema_steps: int,
+    steps: list[tuple[Any, ...]],
+) -> None:
+    compare_in_lockstep(wide_key, rows, schema_steps, steps)
+
+
+@pytest.mark.long("two minutes and more: the same ten times as often")
+@settings(max_examples=300, print_blob=True)
+@given(**RUNS)
+def test_stores_in_lockstep_show_the_same_in_many_runs(
+    wide_key: bool,
+    rows: list[tuple[Any, ...]],
+    schema_steps: int,
+    steps: list[tuple[Any, ...]],
+) -> None:
+    compare_in_lockstep(wide_key, rows, schema_steps, steps)
+
+
+def compare_in_lockstep(
     wide_key: bool,
     rows: list[tuple[Any, ...]],
     schema_steps: int,
