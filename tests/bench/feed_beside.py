@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports
@@ -90,19 +90,13 @@ class Feed:
                 "bootstrap.servers": self.cluster.bootstrap,
                 "group.id": "bench",
                 "isolation.level": "read_committed",
-                "auto.offset.reset": "latest",
+                "auto.offset.reset": "error",
                 "enable.auto.commit": False,
             }
         )
-        consumer.subscribe([f"{self.topics.database}.feed.{NAME}"])
-        give_up = time.monotonic() + DEADLINE_S
-        while not consumer.assignment():
-            consumer.poll(LOOK_AGAIN_S)
-            if time.monotonic() > give_up:
-                raise BenchFailure("the consumer was given no partition")
-        (assigned,) = consumer.assignment()
-        _, assigned.offset = consumer.get_watermark_offsets(assigned, DEADLINE_S)
-        consumer.seek(assigned)
+        feed = TopicPartition(f"{self.topics.database}.feed.{NAME}", 0)
+        _, feed.offset = consumer.get_watermark_offsets(feed, DEADLINE_S)
+        consumer.assign([feed])
         return consumer
 
 

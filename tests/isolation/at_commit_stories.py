@@ -34,6 +34,17 @@ def what_was_made_of_a_row_is_written_down(scene: SqlScene) -> None:
     demand(seen == made, "T2", f"its log says that it has made {seen} of a row, which is {made}")
 
 
+def a_value_is_computed_of_what_was_made_of_a_row(scene: SqlScene) -> None:
+    """The second statement is none that the master may compute: it has come to a constant."""
+    (one,) = scene.sessions(1)
+    one.update(added(5), id_is(1))
+    one.ask("update test set value = value + length('a') where id = 1")
+    scene.ask("r2", "update test set value = value + 100 where id = 1")
+    one.commit()
+    value = scene.rows()[1]
+    demand(value == 116, "T2", f"10, and 5, 1 and 100 more, are {value}: an update is lost")
+
+
 def two_are_told_what_a_counter_stands_at(scene: SqlScene) -> None:
     """Each counts it up, is shown what it stands at, and takes that number for its own."""
     sessions = scene.sessions(2)

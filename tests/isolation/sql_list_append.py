@@ -3,6 +3,7 @@ an append recomputed where COMMIT runs it again."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,16 +27,27 @@ READS: Final = (
 """The same list, read by key in each of these."""
 
 
-LOCKS: Final = ("for update", "for share", "for no key update", "for key share of guard")
+LOCKS: Final = tuple(
+    f"select n from guard where id = 1 {strength}"
+    for strength in ("for update", "for share", "for no key update", "for key share of guard")
+)
+WRITES: Final = (
+    "update guard set n = n + 1 where id = 1",
+    "update guard set n = 7 where id = 1",
+    "insert into guard values (1, 0) on conflict (id) do update set n = excluded.n",
+    "update guard set n = n where n >= 0",
+    "with w as (update guard set n = n + 1 returning 1) select count(*) from w",
+)
+"""What one row is locked by."""
 
 
 class SqlListAppend(ListAppend):
     """`run()`, then `anomalies()`, then `close()`. `ended`: SQLSTATEs of transactions that did not
-    commit. `locks`: each begins by a lock of one row, which none of them changes."""
+    commit. `locks`: each begins by one of these, which lock one row."""
 
     faults = 0.012
 
-    def __init__(self, folder: Path, seed: int, level: str, *, locks: bool = False) -> None:
+    def __init__(self, folder: Path, seed: int, level: str, *, locks: Sequence[str] = ()) -> None:
         self._folder = folder
         self._locks = locks
         super().__init__(seed, level)
@@ -72,8 +84,7 @@ class SqlListAppend(ListAppend):
                 client.tx = tx
                 tx.ask(BEGIN[self.isolation.level])
                 if self._locks:
-                    lock = LOCKS[client.told.number % len(LOCKS)]
-                    assert tx.ask(f"select n from guard where id = 1 {lock}") == [(0,)]
+                    tx.ask(self._locks[client.told.number % len(self._locks)])
             elif client.done < len(client.steps):
                 self._said(client, tx, client.steps[client.done])
                 client.done += 1

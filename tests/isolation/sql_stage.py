@@ -209,7 +209,7 @@ class StageNode:
 
         def found() -> Outcome | None:
             given = stage.results.get(known, [])
-            mine = (o for o in given if o.lsn or o.final or o.attempt == request.attempt)
+            mine = (o for o in given if o.settles(request.attempt))
             return next(mine, None)
 
         stage.until(lambda: found() is not None, f"an answer to {known.hex()}", "L7")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, Index
@@ -30,6 +30,14 @@ _Checks: TypeAlias = tuple[tuple[Check, Callable[[Image], bool]], ...]
 _Computed: TypeAlias = tuple[tuple[Index, EntryOf], ...]
 
 
+class Given(NamedTuple):
+    """What becomes of a value that is given under a name."""
+
+    element_id: int
+    convert: Callable[[Any], Any]
+    column: Column
+
+
 def _named(column: Column, error: Refused) -> Refused:
     return type(error)(f"column {column.name!r}: {error.message}", column=column.name)
 
@@ -39,8 +47,8 @@ class Binding:
 
     def __init__(self, descriptor: Descriptor) -> None:
         self.descriptor = descriptor
-        self._columns: dict[str | int, tuple[int, Any, Column]] = {
-            name: (column.element_id, to_storage(column.written_type), column)
+        self._columns: dict[str | int, Given] = {
+            name: Given(column.element_id, to_storage(column.written_type), column)
             for name, column in descriptor.by_name.items()
         }
         self._key = tuple((c.name, to_storage(c.type), c) for c in descriptor.key_columns)
@@ -52,13 +60,13 @@ class Binding:
         )
         self._key_ids = frozenset(descriptor.primary_key)
         self._columns |= {
-            name: (column.element_id, to_storage(column.written_type), column)
+            name: Given(column.element_id, to_storage(column.written_type), column)
             for name, column in descriptor.by_alias.items()
         }
         # What the master gives a number while nobody can name it any more
         # (`sequence_operations.value_name_of`).
         self._columns |= {
-            column.element_id: (column.element_id, to_storage(column.written_type), column)
+            column.element_id: Given(column.element_id, to_storage(column.written_type), column)
             for column in descriptor.numbered
         }
         self._checks = tuple((c, condition_of(descriptor, c)) for c in descriptor.enforced_checks)
@@ -75,6 +83,23 @@ class Binding:
             for c in descriptor.written
             if c.refuses_null or c.element_id in self._key_ids
         )
+        self.required_ids = frozenset(element_id for element_id, _, _ in self._not_null)
+        """The columns that must have a value in each new row."""
+        self.insert_plans: dict[tuple[int, tuple[str, ...]], Any] = {}
+        """See `alike_inserts.plan_inserts`."""
+
+    @property
+    def computes_nothing(self) -> bool:
+        """Whether a new row that has all of its values is as it was given, under the key that it
+        was given: nothing is computed of it, nor looked at but its values."""
+        table = self.descriptor
+        looked_at = self._checks or self._computed or self._narrow_key
+        made = table.hidden_key or table.has_derived or table.at_once or table.mirror
+        return not (looked_at or made or table.sequence)
+
+    def given(self, name: str) -> Given | None:
+        """Return what becomes of a value under that name, None where no writer may give it."""
+        return self._columns.get(name)
 
     def key(self, given: Mapping[str, Any] | Key) -> Key:
         """The primary key in storage form, in key order.

@@ -6,7 +6,8 @@ expression it conflicts with nobody, and twenty sessions that count one row up a
 It is what a replay of that statement on the newest rows would come to (T2), if nothing else in the
 transaction rests on what the row was. So a row is computed at commit as long as no other statement
 that writes, and none whose rows are compared (SELECTV, FOR UPDATE), reads it, before or after, and
-no query has shown what the transaction has made of it: that is what is committed then, or nothing.
+nothing is told behind it that COMMIT does not verify: of the row itself, which is what is committed
+then, or nothing; or of any others, which an update keeps others from as a lock does.
 """
 
 from __future__ import annotations
@@ -47,13 +48,17 @@ class AtCommit:
             keys.add(key)
             self._updates.pop((table_id, key), None)
 
-    def shown(self, table_id: int, prefix: Key) -> None:
-        """A query has shown rows whose keys begin so as this transaction has made them. What it has
-        shown before that, or of rows that are changed later, was of its own moment."""
-        width = len(prefix)
-        shown = [n for n in self._updates if n[0] == table_id and n[1][:width] == prefix]
-        for name in shown:
-            del self._updates[name]
+    def __bool__(self) -> bool:
+        """Return whether there is an update that may be computed at commit."""
+        return bool(self._updates)
+
+    def shown(self) -> None:
+        """Rows were shown, or a statement rests on some, that COMMIT does not verify: whoever
+        changes what was updated by now may have changed them as well. What was shown before that
+        was of its own moment. Where own writes are not seen an update keeps nobody from anything.
+        """
+        if self._own_writes:
+            self._updates.clear()
 
     def nothing(self) -> None:
         """A statement has failed, and its client was told so: who knows of what."""

@@ -54,10 +54,14 @@ def with_key(
         return operation
     if descriptor.hidden_key and operation.kind is _INSERT:
         return operation._replace(key=(hidden_key(request, number),))
-    names = [column.name for column in descriptor.key_columns]
-    values = dict(operation.values)
-    key = {name: values.pop(name) for name in names if name in values}
-    return operation._replace(key=key, values=values)
+    kind, table, _, given, expect, version, arbiters, before = operation
+    key: dict[str, Any] = {}
+    values = dict(given)
+    for column in descriptor.key_columns:
+        if column.name in values:
+            key[column.name] = values.pop(column.name)
+    # Not `_replace`, which goes by the fields' names: many rows of a request come this way.
+    return Operation(kind, table, key, values, expect, version, arbiters, before)
 
 
 def decide(

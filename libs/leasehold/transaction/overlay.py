@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
@@ -17,6 +17,7 @@ from leasehold.transaction.uniqueness import FinalRow
 Name: TypeAlias = tuple[int, Key]
 """(table id, primary key): where a row lies."""
 RowReader: TypeAlias = Callable[[Descriptor, Key], Row | None]
+_NONE: Final[dict[Key, int]] = {}
 
 
 class Overlay:
@@ -29,6 +30,8 @@ class Overlay:
         self._read = rows
         self._lsn = lsn
         self._rows: dict[Name, Row | None] = {}
+        # New rows that nobody has asked for yet, by table and key: the places of their changes.
+        self._new: dict[int, dict[Key, int]] = {}
         self._with_mirror: dict[Name, tuple[Descriptor, Row | None]] = {}
         self.final: dict[Name, FinalRow] = {}
         self.refers = False
@@ -38,15 +41,51 @@ class Overlay:
     @property
     def rows(self) -> Mapping[Name, Row | None]:
         """The rows that were touched, as they are now."""
+        for table_id, places in self._new.items():
+            for key, place in places.items():
+                self._rows[table_id, key] = self._made(place)
+        self._new.clear()
         return self._rows
 
     def row(self, descriptor: Descriptor, key: Key) -> Row | None:
         name = (descriptor.table_id, key)
-        return self._rows[name] if name in self._rows else self._read(descriptor, key)
+        if name in self._rows:
+            return self._rows[name]
+        place = self._new.get(descriptor.table_id, _NONE).get(key)
+        return self._read(descriptor, key) if place is None else self._made(place)
+
+    def _made(self, place: int) -> Row | None:
+        """Return the row that the change at that place has inserted."""
+        return row_after(self.changes[place], None, self._lsn, place)
+
+    def touches(self, table_id: int, keys: Iterable[Key]) -> bool:
+        """Whether the request has touched one of these rows before."""
+        new = self._new.get(table_id, _NONE)
+        if new and not new.keys().isdisjoint(keys):
+            return True
+        rows = self._rows
+        return bool(rows) and any((table_id, key) in rows for key in keys)
+
+    def put_new(self, descriptor: Descriptor, keys: Sequence[Key], made: list[RowChange]) -> None:
+        """Add inserts of one table, which has no mirror, in their order; `keys` are theirs, each
+        once, and the request has touched none of these rows before."""
+        table_id, first = descriptor.table_id, len(self.changes)
+        places = zip(keys, range(first, first + len(made)), strict=True)
+        self._new.setdefault(table_id, {}).update(places)
+        if is_checked_at_end(descriptor, self._catalog):
+            refers = descriptor.enforced_foreign_keys or self._catalog.references(table_id)
+            self.refers = self.refers or bool(refers)
+            for key, change in zip(keys, made, strict=True):
+                self.final[table_id, key] = FinalRow(descriptor, None, change.image)
+        self.changes += made
+        self.before += [None] * len(made)
 
     def put(self, descriptor: Descriptor, row: Row | None, change: RowChange) -> None:
         """Add a change. `row`: as it is before the change."""
         name = (change.table_id, change.key)
+        new = self._new.get(change.table_id)
+        if new:
+            new.pop(change.key, None)
         self._rows[name] = row_after(change, row, self._lsn, len(self.changes))
         refers = descriptor.enforced_foreign_keys or self._catalog.references(change.table_id)
         if refers or descriptor.enforced_uniques:

@@ -8,8 +8,8 @@ each foreign key and each loss, so circles end.
 
 Of one loss the foreign keys of a table come in the order in which they were made, as PostgreSQL's
 triggers do, and what follows from it comes when all of them have been. So a key without an action
-that is not deferred, and was made first, finds a row that an action of a later one would take away
-(`_rely`).
+that is not deferrable, and was made first, finds a row that an action of a later one would take
+away (`_rely`).
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ class Actions:
             if lost is None or _keeps(loss.after, key, lost):
                 continue
             if not action.acts:
-                deferred = key.deferred and action is not OnChange.RESTRICT
+                # ⚠ Nobody says whether SET CONSTRAINTS has deferred it: it may have.
+                deferred = bool(key.deferral) and action is not OnChange.RESTRICT
                 if looks and not deferred and _acts_later(references[place:], child, loss):
                     found = self._rely(child, key, lost, loss)
                     relied |= {row: (key, lost) for row in found if row not in relied}

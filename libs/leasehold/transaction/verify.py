@@ -21,6 +21,12 @@ from leasehold.model.records.log import ChangeKind, RowChange
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Operation, OperationKind
 from leasehold.rows.defaults import Draw
 from leasehold.rows.filled_by_key import complete_new_row
+from leasehold.transaction.alike_inserts import (
+    ALIKE_MIN,
+    AbsenceReader,
+    count_alike,
+    plan_inserts,
+)
 from leasehold.transaction.binding import binding
 from leasehold.transaction.decide import decide, delete_row, uncommittable, with_key
 from leasehold.transaction.demanded_columns import check_demanded
@@ -76,11 +82,12 @@ def verify(
     context: CommitContext | None = None,
     past: Past | None = None,
     rights: Rights | None = None,
+    absent: AbsenceReader | None = None,
 ) -> Decided:
     """Decide the row operations of `request` as commit `lsn`; `holders` finds rows by their entry
     and is needed where tables have unique indexes, `context` where defaults change from call to
     call, `past` where the request says what it has read. `rights`: those of a requester who may not
-    do everything.
+    do everything. By `absent` many new rows are looked for at once.
 
     Raises a leaf of Refused: UnknownTable, UnknownColumn, UnknownVersion, StaleVersion (D5), the
     type errors, GeneratedAlways, NotNullViolation, CheckViolation, DuplicateKey,
@@ -97,7 +104,7 @@ def verify(
             if rights is not None:
                 rights.check(0, operation, descriptor)
             return _decide_one(request, descriptor, catalog, rows, context, versions)
-    made = _Request(request, catalog, rows, lsn, holders, context, rights)
+    made = _Request(request, catalog, rows, lsn, holders, context, rights, absent)
     slices = made.decide_all(request.operations, versions)
     while True:
         try:
@@ -116,11 +123,12 @@ def verify_in_slices(
     context: CommitContext,
     past: Past,
     rights: Rights | None = None,
-) -> Generator[None, None, Decided]:
-    """Verify as `verify` does, and yield behind each row that was looked at; in between no row and
-    no version may change."""
+    absent: AbsenceReader | None = None,
+) -> Generator[int | None, None, Decided]:
+    """Verify as `verify` does, and yield behind each row that was looked at, or behind several with
+    their number; in between no row and no version may change."""
     versions = _check_used(request, catalog, past, rights)
-    made = _Request(request, catalog, rows, lsn, holders, context, rights)
+    made = _Request(request, catalog, rows, lsn, holders, context, rights, absent)
     return (yield from made.decide_all(request.operations, versions))
 
 
@@ -193,8 +201,11 @@ class _Request:
         holders: HolderReader | None,
         context: CommitContext | None,
         rights: Rights | None = None,
+        absent: AbsenceReader | None = None,
     ) -> None:
         self._rights = rights
+        self._absent = absent
+        self._alone_until = 0  # operations before that one are decided one by one
         self._request = request
         self._replays = request.on_conflict is _REPLAY
         self._catalog = catalog
@@ -212,13 +223,21 @@ class _Request:
         self,
         operations: tuple[Operation, ...],
         versions: dict[int, int],
-    ) -> Generator[None, None, Decided]:
-        affected = 0
+    ) -> Generator[int | None, None, Decided]:
+        affected = passed = looked_at = 0
         sequence_values = SequenceValues(self._catalog, self._overlay, versions, self._lsn)
         self._draw = sequence_values.next
         for number, operation in enumerate(operations):
+            if number < passed:
+                continue
             if number:
-                yield
+                yield looked_at
+            looked_at = self._insert_alike(number, versions)
+            if looked_at:
+                passed = number + looked_at
+                affected += looked_at
+                continue
+            looked_at = 1
             descriptor = self._catalog.resolve(operation.table, operation.schema_version)
             known = versions.setdefault(descriptor.table_id, descriptor.version)
             if known != descriptor.version:
@@ -256,6 +275,37 @@ class _Request:
         if len(changes) > OPERATIONS_PER_COMMIT_MAX:
             raise RequestTooLarge(f"at most {OPERATIONS_PER_COMMIT_MAX} rows change in a request")
         return Decided(tuple(changes), tuple(before), versions, affected, sequence_values.answer)
+
+    def _insert_alike(self, number: int, versions: dict[int, int]) -> int:
+        """Decide the operations from that number on together, as far as they are new rows that
+        nothing is in the way of; return how many, 0 where that one is to be decided by itself."""
+        absent, catalog, overlay = self._absent, self._catalog, self._overlay
+        if number < self._alone_until or absent is None or self._rights is not None:
+            return 0
+        operations = self._request.operations
+        count = count_alike(operations, number)
+        self._alone_until = number + max(count, 1)  # unless they are decided here
+        if count < ALIKE_MIN or self._landing:
+            return 0
+        operation = operations[number]
+        descriptor = catalog.resolve(operation.table, operation.schema_version)
+        known = versions.get(descriptor.table_id, descriptor.version)
+        losses = self._losses is not None and self._losses.concerns(descriptor)
+        if known != descriptor.version or losses or catalog.has_newer(descriptor):
+            return 0
+        plan = plan_inserts(binding(descriptor), operation)
+        made = None if plan is None else plan.make(operations[number : number + count])
+        if made is None or overlay.touches(descriptor.table_id, made.keys):
+            return 0
+        # Among the rows between them there may be others, of which each is looked for then.
+        if not absent(descriptor, made.keys):
+            rows = self._rows
+            for key in made.keys:
+                if rows(descriptor, key) is not None:
+                    return 0
+        versions[descriptor.table_id] = descriptor.version
+        overlay.put_new(descriptor, made.keys, made.changes)
+        return count
 
     def _is_there(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
         """Whether its row is there. ⚠ An upsert of such a row leaves what it does not name: its

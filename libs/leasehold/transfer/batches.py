@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from leasehold.pgwire.copy.format import CopyFormat
-from leasehold.pgwire.copy.lines import CopyLines
+from leasehold.pgwire.copy.lines import text_splitter
 from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.wire_errors import InvalidCopyText
 from leasehold.transfer.column_types import find_reader
 from leasehold.transfer.schema_plan import PlannedTable
 
@@ -33,29 +33,25 @@ def gather(table: PlannedTable, lines: Iterable[bytes]) -> Iterator[Batch]:
     """Yield batches of the rows that are written in `lines`, each with its line end. Raises
     InvalidCopyText for what is none of a server's."""
     readers = [find_reader(column.type) for column in table.copied]
-    reading = CopyLines(CopyFormat(), LINE_BYTES_MAX)
-    keys = len(table.key)
-    held: list[bytes] = []
+    split, keys = text_splitter(), len(table.key)
+    rows: list[list[Any]] = []
     size = 0
     for line in lines:
-        held.append(line)
+        if len(line) > LINE_BYTES_MAX:
+            raise InvalidCopyText(f"a line of COPY is longer than {LINE_BYTES_MAX} bytes")
+        rows.append(split(line[:-1]))
         size += len(line)
-        if size >= BATCH_BYTES or len(held) >= BATCH_ROWS:
-            yield _make_batch(reading, readers, keys, b"".join(held), size)
-            held, size = [], 0
-    if held:
-        yield _make_batch(reading, readers, keys, b"".join(held), size)
+        if size >= BATCH_BYTES or len(rows) >= BATCH_ROWS:
+            yield _make_batch(rows, readers, keys, size)
+            rows, size = [], 0
+    if rows:
+        yield _make_batch(rows, readers, keys, size)
 
 
 def _make_batch(
-    reading: CopyLines,
-    readers: Sequence[Callable[[str], Any] | None],
-    keys: int,
-    data: bytes,
-    size: int,
+    rows: list[list[Any]], readers: Sequence[Callable[[str], Any] | None], keys: int, size: int
 ) -> Batch:
-    rows: list[list[Any]] = list(reading.feed(data))
-    last = tuple(text or "" for text in rows[-1][:keys])
+    last = tuple([text or "" for text in rows[-1][:keys]])
     for place, read in enumerate(readers):
         if read is None:
             continue

@@ -2,7 +2,8 @@
 
 PURE. Only the source compares keys: its collations order texts in ways of their own. A border is a
 list of texts, as the source writes the key's columns; a range has what is above `above` and not
-above `to`.
+above `to`. Each ORDER BY names the table's columns by its alias: a name alone means a column of the
+result, which a cast to text leaves with the same name and another order.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from leasehold.transfer.schema_plan import PlannedTable
 RANGE_ROWS: Final = 250_000
 RANGES_MAX: Final = 64
 SAMPLE_ROWS: Final = 10_000
+_ALIAS: Final = "copied"
 Border = tuple[str, ...]
 
 
@@ -64,7 +66,7 @@ def sample_query(table: PlannedTable, schema: str) -> str:
     texts = ", ".join(f"{quote_name(name)}::text" for name in table.key)
     within = f"SELECT {names} FROM {_relation(table, schema)}"
     within += f" TABLESAMPLE SYSTEM ({percent:.6f}) REPEATABLE (0)"
-    return f"SELECT {texts} FROM ({within}) AS sample ORDER BY {names}"
+    return f"SELECT {texts} FROM ({within}) AS {_ALIAS} ORDER BY {_order(table)}"
 
 
 def cut(sample: Sequence[Border], count: int) -> list[KeyRange]:
@@ -88,10 +90,14 @@ def copy_query(table: PlannedTable, schema: str, of: KeyRange, place: Place) -> 
         conditions.append(_compared(table, ">", above))
     if of.to is not None:
         conditions.append(_compared(table, "<=", of.to))
-    text = f"SELECT {shown} FROM {_relation(table, schema)}"
+    text = f"SELECT {shown} FROM {_relation(table, schema)} AS {_ALIAS}"
     if conditions:
         text += f" WHERE {' AND '.join(conditions)}"
-    return text + (f" ORDER BY {quote_names(table.key)}" if table.key else "")
+    return text + (f" ORDER BY {_order(table)}" if table.key else "")
+
+
+def _order(table: PlannedTable) -> str:
+    return ", ".join(f"{_ALIAS}.{quote_name(name)}" for name in table.key)
 
 
 def _compared(table: PlannedTable, sign: str, border: Border) -> str:

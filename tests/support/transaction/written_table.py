@@ -77,6 +77,7 @@ class WrittenTable:
                 self.store.row,
                 self.lsn + 1,
                 holders=self.store.holders,
+                absent=self.store.lacks,
             )
             self.lsn += 1
             for place, (change, row) in enumerate(

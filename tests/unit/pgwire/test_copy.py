@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.model.errors import LeaseholdError
+from leasehold.model.errors import ROW_NUMBER, CheckViolation, LeaseholdError
+from leasehold.pgwire.copy.binary import HEADER
 from leasehold.pgwire.copy.format import CopyFormat
 from leasehold.pgwire.copy.input import CopyRows
 from leasehold.pgwire.copy.lines import CopyLines, Fields
@@ -24,6 +25,7 @@ from leasehold.pgwire.wire_errors import InvalidCopyText
 from leasehold.values.time_zone import zone_of
 from leasehold.values.types import Type
 from tests.support.pgwire.copy_cases import CASES, REFUSED, CopyCase
+from tests.support.pgwire.copy_contexts import TOLD, Told
 
 LINE_MAX = 1_000
 UTC = zone_of("UTC")
@@ -146,7 +148,79 @@ def test_what_is_no_row_is_refused(case: CopyCase) -> None:
     with pytest.raises(LeaseholdError) as caught:
         copy()
     assert caught.value.sqlstate in ("22P04", "22021")
-    assert caught.value.detail["where"] == "COPY t, line 1"
+    assert str(caught.value.detail["where"]).startswith("COPY t, line 1")
+
+
+@pytest.mark.parametrize("size", [1, 10_000])
+@pytest.mark.parametrize("told", TOLD, ids=lambda told: repr(told.case.data)[:40])
+def test_an_error_tells_its_place_as_postgresql_does(told: Told, size: int) -> None:
+    rows = CopyRows(Target(told.case.how()), UTC, Limits())
+    data = told.case.data
+
+    def copy() -> None:
+        for at in range(0, len(data), size):
+            rows.feed(data[at : at + size])
+        rows.finish()
+
+    with pytest.raises(LeaseholdError) as caught:
+        copy()
+    assert caught.value.detail.get("where") == told.context
+
+
+class Refusing(Target):
+    """Refuses rows, `taken` portions before excepted; the error names one of them, or none."""
+
+    def __init__(self, how: CopyFormat, row_number: int | None, taken: int = 0) -> None:
+        super().__init__(how)
+        self._detail = {} if row_number is None else {ROW_NUMBER: row_number}
+        self._left = taken
+
+    def take(self, rows: Sequence[Sequence[Any]]) -> None:
+        if not self._left:
+            raise CheckViolation("no", **self._detail)
+        self._left -= 1
+
+
+@pytest.mark.parametrize(
+    ("data", "row_number", "where"),
+    [
+        (b'a,1\n"b\nc",2\nd,3\n', 1, 'COPY t, line 3: ""b\nc",2"'),
+        (b'a,1\n"b\nc",2\nd,3\n', 2, 'COPY t, line 4: "d,3"'),
+        (b"a,1\n" + b"x" * 100 + b",2\n", 1, f'COPY t, line 2: "{"x" * 100}..."'),
+        (b'a,1\n"b\nc",2\nd,3\n', None, None),
+    ],
+)
+def test_a_row_that_the_table_refuses_is_told_by_its_own_line(
+    data: bytes, row_number: int | None, where: str | None
+) -> None:
+    rows = CopyRows(Refusing(CopyFormat(csv=True), row_number), UTC, Limits())
+    rows.feed(data)
+    with pytest.raises(CheckViolation) as caught:
+        rows.finish()
+    assert caught.value.detail["where"] == where
+
+
+def test_a_row_of_a_later_portion_is_told_by_its_own_line() -> None:
+    rows = CopyRows(Refusing(CopyFormat(), 1, taken=1), UTC, Limits(copy_rows_max=2))
+    rows.feed(b"a\t1\nb\t2\nc\t3\n")
+    with pytest.raises(CheckViolation) as caught:
+        rows.feed(b"d\t4\n")
+    assert caught.value.detail["where"] == 'COPY t, line 4: "d\t4"'
+
+
+def test_a_field_of_a_size_that_can_not_be_is_told_by_its_row() -> None:
+    rows = CopyRows(Target(CopyFormat(binary=True)), UTC, Limits())
+    whole = b"\0\2\0\0\0\1a\0\0\0\4abcd"
+    with pytest.raises(InvalidCopyText) as caught:
+        rows.feed(HEADER + whole + b"\0\2\xff\xff\xff\xfe")
+    assert caught.value.detail["where"] == "COPY t, line 2"
+
+
+def test_a_line_that_is_too_long_is_told_without_its_text() -> None:
+    rows = CopyRows(Target(CopyFormat()), UTC, Limits(copy_line_bytes_max=10))
+    with pytest.raises(InvalidCopyText) as caught:
+        rows.feed(b"a\t1\n" + b"x" * 11)
+    assert caught.value.detail["where"] == "COPY t, line 2"
 
 
 def test_an_error_says_line_and_column_and_rows_are_handed_over_in_portions() -> None:
@@ -156,7 +230,7 @@ def test_an_error_says_line_and_column_and_rows_are_handed_over_in_portions() ->
     assert target.rows == [("a", 1), ("b", 2)]
     with pytest.raises(LeaseholdError) as caught:
         rows.feed(b"d\tx\n")
-    assert caught.value.detail["where"] == "COPY t, line 4, column b"
+    assert caught.value.detail["where"] == 'COPY t, line 4, column b: "x"'
 
 
 def test_a_line_that_never_ends_is_refused() -> None:

@@ -65,18 +65,18 @@ def test_a_row_that_is_read_by_others_is_as_it_was_seen() -> None:
     assert at_commit.operations([SEEN]) == (SEEN,)
 
 
-def test_a_row_that_was_shown_as_it_was_made_is_as_it_was_seen() -> None:
+def test_a_row_behind_whose_update_something_was_shown_is_as_it_was_seen() -> None:
     at_commit = AtCommit(ISOLATION[Level.READ_COMMITTED])
-    at_commit.shown(1, (1,))
+    at_commit.shown()
     at_commit.updated(1, (1,), SEEN, MORE)
-    at_commit.shown(1, (2,))
-    at_commit.shown(2, ())
+    assert at_commit
     assert at_commit.operations([SEEN]) == (COMPUTED,), "what was shown before it was of then"
-    at_commit.shown(1, ())
+    at_commit.shown()
+    assert not at_commit
     at_commit.updated(1, (1,), OWN, MORE)
     assert at_commit.operations([SEEN, OWN]) == (SEEN, OWN), "and it stays so"
     at_commit.updated(1, (2,), SEEN, MORE)
-    assert at_commit.operations([SEEN]) == (COMPUTED,), "another one is not concerned"
+    assert at_commit.operations([SEEN]) == (COMPUTED,), "one that comes later is not concerned"
 
 
 def test_it_goes_on_from_what_is_computed_and_from_nothing_else() -> None:

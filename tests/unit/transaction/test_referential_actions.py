@@ -363,8 +363,10 @@ def test_a_key_made_before_one_that_acts_finds_its_rows(store: Any, kept: OnChan
     assert rows(written, 2, 5, 6) == {}
 
 
-def test_a_deferred_key_or_a_later_one_finds_what_actions_leave(store: Any) -> None:
-    written = made(store, beside(OnChange.NO_ACTION, CASCADE, deferred=True))
+@pytest.mark.parametrize("said", ["deferred", "deferrable"])
+def test_a_deferrable_key_or_a_later_one_finds_what_actions_leave(store: Any, said: str) -> None:
+    """Which of the deferrable ones SET CONSTRAINTS has deferred a request does not say."""
+    written = made(store, beside(OnChange.NO_ACTION, CASCADE, **{said: True}))
     written.send(delete("c", 1), delete("c", 2), insert("c", 5, a=1, b=10))
     written.send(delete("p", 1))
     assert rows(written, 2, 5) == {}

@@ -17,11 +17,21 @@ def test_what_was_told_must_come_out_the_same(level: Level, told: Told) -> None:
     rows = told not in (Told.COUNT, Told.ERROR)
     before, after = (ROWS, OTHER) if rows else (1, 0)
     isolation = ISOLATION[level]
-    assert not contradiction(isolation, [Answer(told, before)], [Answer(told, before)])
-    words = contradiction(isolation, [Answer(told, before)], [Answer(told, after)])
+    assert not contradiction(isolation, [Answer(told, before)], [Answer(told, before, behind=1)])
+    words = contradiction(isolation, [Answer(told, before)], [Answer(told, after, behind=1)])
     free = told is Told.SELECTED and not isolation.verifies_reads
     assert bool(words) != free
     assert free or "statement 1" in words
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_what_was_read_behind_locks_that_stand_is_free_where_reads_are_not_verified(
+    level: Level,
+) -> None:
+    isolation = ISOLATION[level]
+    before, after = Answer(Told.LOCKED, ROWS, behind=5), Answer(Told.LOCKED, OTHER, behind=5)
+    assert bool(contradiction(isolation, [before], [after])) == isolation.verifies_reads
+    assert contradiction(isolation, [before], [after._replace(told=Told.VISITED)])
 
 
 def test_rows_without_an_order_are_compared_as_a_multiset() -> None:

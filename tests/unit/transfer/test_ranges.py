@@ -48,8 +48,8 @@ def test_a_range_is_read_from_its_border_and_then_from_its_last_row() -> None:
     begun = copy_query(table("a", "b"), "s", of, Place())
     assert "(\"a\", \"b\") > ('1'::integer, 'it''s'::integer)" in begun
     assert "<= ('9'::integer, E'\\\\'::integer)" in begun
-    assert begun.startswith('SELECT "a", "b", "v" FROM ONLY "s"."t"')
-    assert begun.endswith('ORDER BY "a", "b"')
+    assert begun.startswith('SELECT "a", "b", "v" FROM ONLY "s"."t" AS copied')
+    assert begun.endswith('ORDER BY copied."a", copied."b"')
     place = Place(("5", "x"))
     assert "> ('5'::integer, 'x'::integer)" in copy_query(table("a", "b"), "s", of, place)
     assert read_place(3, place.to_text(of)) == (of, place)
@@ -57,7 +57,7 @@ def test_a_range_is_read_from_its_border_and_then_from_its_last_row() -> None:
 
 def test_a_table_without_a_key_is_read_whole() -> None:
     query = copy_query(table(), "s", KeyRange(0, None, None), Place())
-    assert query == 'SELECT "v", "a", "b" FROM ONLY "s"."t"'
+    assert query == 'SELECT "v", "a", "b" FROM ONLY "s"."t" AS copied'
 
 
 def test_batches_are_bounded_and_know_their_last_key() -> None:

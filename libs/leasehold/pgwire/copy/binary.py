@@ -19,7 +19,10 @@ _CRITICAL: Final = 0xFFFF_0000
 
 
 class BinaryRows:
-    """Gathers bytes and gives whole rows. `number`: of the row that was given last."""
+    """Gathers bytes and gives whole rows. `number`: of the row that was given last or is refused,
+    from 1. `line`: it has no text."""
+
+    line: Final = None
 
     def __init__(self, row_bytes_max: int) -> None:
         self._most = row_bytes_max
@@ -32,7 +35,11 @@ class BinaryRows:
         self._data += data
         at = 0 if self._begun else self._header()
         while at is not None and not self._ended:
-            found = self._row(at)
+            try:
+                found = self._row(at)
+            except InvalidCopyText:
+                self.number += 1
+                raise
             if found is None:
                 break
             at, fields = found
@@ -46,6 +53,7 @@ class BinaryRows:
         if self._ended and self._data:
             raise InvalidCopyText("received copy data after EOF marker")
         if len(self._data) > self._most:
+            self.number += 1
             raise InvalidCopyText(f"a row of COPY is longer than {self._most} bytes")
 
     def finish(self) -> Iterator[list[bytes | None]]:
@@ -55,7 +63,7 @@ class BinaryRows:
         if self._data:
             self.number += 1
             raise InvalidCopyText("unexpected EOF in COPY data")
-        return iter(())
+        yield from ()
 
     def _header(self) -> int | None:
         """Return where the rows begin, or None until the header is whole."""

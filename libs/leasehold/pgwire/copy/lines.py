@@ -22,6 +22,12 @@ _ESCAPE: Final = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 _LINE_END: Final = re.compile(rb"[\r\n]")
 
 
+def text_splitter() -> Split:
+    """Return what cuts a line of COPY's text form, without its end, into fields. It raises
+    InvalidBytes."""
+    return _text_splitter(CopyFormat())
+
+
 class CopyLines:
     """Gathers bytes and gives whole lines. `ended`: `\\.` was met; what follows is dropped."""
 
@@ -41,7 +47,9 @@ class CopyLines:
         self._counted = 0  # up to here its quotes are known:
         self._inside = False
         self.number = 0
-        """Of the line that was given last, from 1."""
+        """Of the line that was given last or is refused, from 1."""
+        self.line: bytes | None = None
+        """That line without its end, as it came; None of one that is too long."""
         self.ended = False
 
     def feed(self, data: bytes) -> Iterator[Fields]:
@@ -67,6 +75,7 @@ class CopyLines:
                 break
             line = bytes(data[self._start : end])
             self._check_length(len(line))
+            self.line = line
             self._begin_line(end + len(self._line_end or b""))
             self.number += 1 + line.count(self._line_end or b"\n")
             if line == b"\\.":
@@ -96,6 +105,7 @@ class CopyLines:
         """Raise InvalidCopyText for a line that is too long. ⚠ Whole lines are checked, too: else
         it would matter how the bytes are cut."""
         if size > self._most and not self.ended:
+            self.number, self.line = self.number + 1, None
             raise InvalidCopyText(f"a line of COPY is longer than {self._most} bytes")
 
     def _end_of_line(self, data: bytes | bytearray, *, last: bool) -> int | None:
@@ -161,7 +171,7 @@ class CopyLines:
             return
         self._count_quotes(self._data, len(self._data))
         if self._inside:
-            self.number += 1
+            self.number, self.line = self.number + 1, bytes(self._data[self._start :])
             raise InvalidCopyText("unterminated CSV quoted field")
 
 
@@ -174,13 +184,18 @@ def _is_escaped(data: bytes | bytearray, start: int, end: int) -> bool:
 
 
 def _text_splitter(how: CopyFormat) -> Split:
-    delimiter = how.delimiter.encode()
-    null = (how.null or "").encode()
+    separator, delimiter = how.delimiter, how.delimiter.encode()
+    null_text = how.null or ""
+    null = null_text.encode()
+    escaped_nulls = null.count(b"\\")
     marks = re.compile(rb"[\\" + re.escape(delimiter) + rb"]")
 
     def split(line: bytes) -> Fields:
-        if b"\\" not in line:
-            parts = line.split(delimiter)
+        backslashes = line.count(b"\\")
+        if not backslashes and escaped_nulls:
+            return as_text(line).split(separator)  # type: ignore[return-value]
+        parts = line.split(delimiter)
+        if backslashes == escaped_nulls * parts.count(null):  # nothing else is escaped
             return [None if part == null else as_text(part) for part in parts]
         made: Fields = []
         start = at = 0

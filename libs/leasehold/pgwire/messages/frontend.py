@@ -198,9 +198,12 @@ class Body:
 
 
 def as_text(data: bytes) -> str:
-    """Raises InvalidBytes with the bytes that are no UTF-8, as PostgreSQL words it."""
+    """Raises InvalidBytes with the bytes that are no UTF-8, or 0, as PostgreSQL words it."""
     try:
-        return data.decode()
+        text = data.decode()
+        if "\0" in text:
+            raise InvalidBytes('invalid byte sequence for encoding "UTF8": 0x00')
+        return text
     except UnicodeDecodeError as error:
         shown = " ".join(f"0x{byte:02x}" for byte in data[error.start : error.start + 4])
         raise InvalidBytes(f'invalid byte sequence for encoding "UTF8": {shown}') from None

@@ -28,7 +28,7 @@ from leasehold.pgwire.wire_errors import (
     ProtocolViolation,
 )
 from leasehold.values.array_text import array_of_text
-from leasehold.values.arrays import ELEMENTS_MAX
+from leasehold.values.arrays import check_number, refuse_bounds, refuse_dimensions
 from leasehold.values.arrays import stored_form as array_form
 from leasehold.values.date_text import day_in_range
 from leasehold.values.interval import Span
@@ -235,10 +235,13 @@ def _array_binary(kind: Type, zone: ZoneInfo) -> Decoder:
             body.check_end()
             return array_form(())
         if dimensions != 1:
-            raise FeatureNotSupported(f"an array of {dimensions} dimensions; one is supported")
+            refuse_dimensions()
         count, lower = body.read_signed(), body.read_signed()
-        if lower != 1 or not 0 <= count <= ELEMENTS_MAX:
-            raise FeatureNotSupported(f"an array may have {ELEMENTS_MAX} elements, from 1 on")
+        if lower != 1:
+            refuse_bounds()
+        if count < 0:
+            raise InvalidBinary(f"an array of {count} elements")
+        check_number(count)
         pieces = body.read_values(count)
         body.check_end()
         return array_form([None if piece is None else element(piece) for piece in pieces])
