@@ -34,6 +34,7 @@ _KEYS: Final = {
     "ends",
     "fill",
     "like",
+    "meanwhile",
     "older",
     "outcome",
     "point",
@@ -173,6 +174,8 @@ class Definition:
     like: str = ""
     """The item that takes a way as this one does: faults that have nothing to do with rows are met
     there, at every place."""
+    meanwhile: tuple[str, ...] = ()
+    """Names of constraints that are there only while the job runs."""
     older: bool = False
     """Whether a node is there whose release knows of no change without a fill."""
 
@@ -254,6 +257,7 @@ def read(name: str) -> Definition:
         cascades=Cascades(**item["cascades"]) if "cascades" in item else None,
         anew=item.get("anew", 0),
         like=item.get("like", ""),
+        meanwhile=tuple(item.get("meanwhile", ())),
         older=item.get("older", False),
     )
 

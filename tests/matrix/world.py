@@ -306,7 +306,7 @@ class World(Stage):
         demand(now <= before | after, "64", f"{now - before - after} shows at {self.place}")
         demand(now >= before & after, "64", f"{before & after - now} is hidden at {self.place}")
         shown, said = others_of(shape_of(self.newest)), others_of(self.definition.after)
-        known = said | others_of(shape_of(self.before))
+        known = said | others_of(shape_of(self.before)) | {*self.definition.meanwhile}
         demand(shown <= known, "64", f"{shown - known} shows at {self.place}")
 
     @property

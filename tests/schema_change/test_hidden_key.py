@@ -19,7 +19,7 @@ from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.hidden_mirrors import ADDED, DROPPED, HiddenMirrors
 from tests.schema_change.mirrors import Rules, World, key_change
-from tests.support.by_turns import by_turns
+from tests.support.every_third import every_third
 
 STATES_MAX = 100_000
 
@@ -142,7 +142,7 @@ def demand_harm(name: str, mirrors: HiddenMirrors, model_line: AddLine) -> None:
     model_line(ModelLine(f"hidden key: {name}", "-", *told_of))
 
 
-@pytest.mark.parametrize("name", by_turns(UNSAFE))
+@pytest.mark.parametrize("name", every_third(UNSAFE))
 def test_an_unsafe_order_is_found(name: str, model_line: AddLine) -> None:
     said, made = UNSAFE[name]
     demand_harm(name, HiddenMirrors(key_change(*said)[0], made(), cancel=False), model_line)
@@ -156,7 +156,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("name", by_turns(RULES))
+@pytest.mark.parametrize("name", every_third(RULES))
 def test_a_broken_rule_is_found(name: str, model_line: AddLine) -> None:
     mirrors = HiddenMirrors(*key_change(*DROPPED), rules=RULES[name], cancel=False)
     with broken(RULES[name].verify):

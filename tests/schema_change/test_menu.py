@@ -18,7 +18,7 @@ from tests.schema_change.menu import CONSTRAINTS, FOREIGN_KEYS, INDEX, MENU, UNI
 from tests.schema_change.model import Model
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.world import Row, World
-from tests.support.by_turns import by_turns
+from tests.support.every_third import every_third
 
 STATES_MAX = 100_000
 
@@ -31,7 +31,7 @@ def title(change: Change) -> str:
     return change.name.removeprefix("ALTER TABLE t ")
 
 
-@pytest.mark.parametrize("change", by_turns(MENU, title))
+@pytest.mark.parametrize("change", every_third(MENU, title))
 def test_the_plan_keeps_consistency(change: Change, model_line: AddLine) -> None:
     """d ⊨ S under every version in use at every step, and no harm to writers, whenever the job is
     cancelled; it ends where it should."""

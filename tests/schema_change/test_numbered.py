@@ -35,7 +35,7 @@ from tests.models.mutants.transaction import VerifyRules
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.numbered import Numbered
 from tests.schema_change.numbered_world import BLOCK, BOUNDS, LAPS_MAX, SETS_MAX, Rules, World
-from tests.support.by_turns import by_turns
+from tests.support.every_third import every_third
 
 STATES_MAX: Final = 200_000
 PLAIN: Final = "create table t (id int primary key, v int)"
@@ -122,7 +122,7 @@ of the menu have it beside the same steps."""
 AT_ONCE: Final = {"restarted", "CYCLE, RESTART"}
 
 
-@pytest.mark.parametrize("name", by_turns(MENU))
+@pytest.mark.parametrize("name", every_third(MENU))
 def test_no_order_does_harm(name: str, model_line: AddLine) -> None:
     demand_no_harm(name, 0 if name in UNSET | SET_ELSEWHERE else SETS_MAX, model_line)
 

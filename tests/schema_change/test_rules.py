@@ -37,7 +37,7 @@ from tests.schema_change.rules import EVERY_RULE
 from tests.schema_change.test_menu import STATES_MAX, explored, title
 from tests.schema_change.test_mutations import DEFAULTED, OPTIONAL, REQUIRED, found
 from tests.schema_change.world import World
-from tests.support.by_turns import by_turns
+from tests.support.every_third import every_third
 
 CREATE_INDEX = changed(INDEX, domain=A2)
 CREATE_UNIQUE = changed(UNIQUE, domain=A2)
@@ -255,7 +255,7 @@ def test_a_broken_rule_of_slices_is_found(case: Broken, model_line: AddLine) -> 
 
 @pytest.mark.parametrize(
     "case",
-    by_turns(BROKEN, lambda c: f"{'_'.join(c.off)} {title(c.change)}".replace(" ", "_")),
+    every_third(BROKEN, lambda c: f"{'_'.join(c.off)} {title(c.change)}".replace(" ", "_")),
 )
 def test_a_broken_rule_is_found(case: Broken, model_line: AddLine) -> None:
     """A job that verification refutes is stopped: the harm has to come all the same. Versions are

@@ -41,6 +41,7 @@ from leasehold.catalog.roles import (
     Role,
     Roles,
 )
+from leasehold.catalog.view import KEPT as VIEW_KEPT
 from leasehold.catalog.view import VIEWS_FROM, View
 from leasehold.model.errors import InsufficientPrivilege, NotAuthentic
 from leasehold.model.ids import is_sequence_id
@@ -139,9 +140,11 @@ class Access:
 
     def find_named(self, name: str) -> View | Enumeration | Namespace | None:
         """Return the view or the enum type of a name; that of a type is also what kept texts call
-        it. A name that ends in a dot is a schema's."""
+        it, that of a view what stands for its id. A name that ends in a dot is a schema's."""
         if name.startswith(KEPT) and name[len(KEPT) :].isdecimal():
             return self.enums.get(int(name[len(KEPT) :]))
+        if name.startswith(VIEW_KEPT) and name[len(VIEW_KEPT) :].isdecimal():
+            return self.views.get(int(name[len(VIEW_KEPT) :]))
         found = self.views_by_name.get(name) or self.enums_by_name.get(name)
         if found is None and name.endswith(SEPARATOR):
             return self.namespaces_by_name.get(name[: -len(SEPARATOR)])

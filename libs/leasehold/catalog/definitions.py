@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_$]*")
 _ALONE: Final = re.compile(
     r"""-?[0-9.]+ | case\ .*\ end
     | (?:'(?:[^']|'')*' | [\w$]+ | "[^"]+" | \w+\([^()]*\))
-      (?:::(?:[\w ]+|"[^"]+")(?:\.(?:\w+|"[^"]+"))?(?:\([0-9, ]+\))?)?""",
+      (?:::(?:[\w ]+|"[^"]+")(?:\.(?:\w+|"[^"]+"))?(?:\([0-9, ]+\))?(?:\[\])?)?""",
     re.VERBOSE | re.DOTALL,
 )
 """A constant, a column, a call, any of them with a cast; CASE."""
@@ -38,14 +38,30 @@ _WORDS: Final = frozenset(
 )
 _RESERVED: Final = frozenset(
     {
-        *("all", "and", "any", "array", "as", "asc", "both", "case", "cast", "check", "collate"),
-        *("column", "constraint", "create", "default", "desc", "distinct", "do", "else", "end"),
-        *("except", "false", "for", "foreign", "from", "grant", "group", "having", "in", "into"),
-        *("limit", "not", "null", "offset", "on", "only", "or", "order", "primary", "references"),
-        *("select", "some", "table", "then", "to", "true", "union", "unique", "user", "using"),
-        *("when", "where", "window", "with"),
+        *("all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric"),
+        *("authorization", "between", "bigint", "binary", "bit", "boolean", "both", "case"),
+        *("cast", "char", "character", "check", "coalesce", "collate", "collation"),
+        *("column", "concurrently", "constraint", "create", "cross", "current_catalog"),
+        *("current_date", "current_role", "current_schema", "current_time"),
+        *("current_timestamp", "current_user", "dec", "decimal", "default", "deferrable"),
+        *("desc", "distinct", "do", "else", "end", "except", "exists", "extract", "false"),
+        *("fetch", "float", "for", "foreign", "freeze", "from", "full", "grant"),
+        *("greatest", "group", "grouping", "having", "ilike", "in", "initially", "inner"),
+        *("inout", "int", "integer", "intersect", "interval", "into", "is", "isnull"),
+        *("join", "lateral", "leading", "least", "left", "like", "limit", "localtime"),
+        *("localtimestamp", "national", "natural", "nchar", "none", "normalize", "not"),
+        *("notnull", "null", "nullif", "numeric", "offset", "on", "only", "or", "order"),
+        *("out", "outer", "overlaps", "overlay", "placing", "position", "precision"),
+        *("primary", "real", "references", "returning", "right", "row", "select"),
+        *("session_user", "setof", "similar", "smallint", "some", "substring", "symmetric"),
+        *("table", "tablesample", "then", "time", "timestamp", "to", "trailing", "treat"),
+        *("trim", "true", "union", "unique", "user", "using", "values", "varchar"),
+        *("variadic", "verbose", "when", "where", "window", "with", "xmlattributes"),
+        *("xmlconcat", "xmlelement", "xmlexists", "xmlforest", "xmlnamespaces", "xmlparse"),
+        *("xmlpi", "xmlroot", "xmlserialize", "xmltable"),
     }
 )
+"""PostgreSQL's words that are not free for every use: it shows a name that is one in quotes."""
 _HEADER: Final = 4
 
 
@@ -150,12 +166,19 @@ def literal(kind: Type, value: Any) -> str:
     return "'" + text.replace("'", "''") + "'::" + written
 
 
-def index_text(table: Descriptor, index: Index | None, name: str, *, pretty: bool = False) -> str:
+def index_text(
+    table: Descriptor,
+    index: Index | None,
+    name: str,
+    *,
+    pretty: bool = False,
+    show: Callable[[str], str | None] = lambda _: None,
+) -> str:
     """Return CREATE INDEX …; `index` None: of the primary key. `pretty`: without what can be left
-    out."""
+    out. `show` gives the form of an expression, None where it stands as it was said."""
     unique = "UNIQUE " if index is None or index.unique else ""
     orders = () if index is None else index.orders
-    parts = zip_longest(index_keys(table, index), orders, fillvalue="")
+    parts = zip_longest(index_keys(table, index, show), orders, fillvalue="")
     keys = ", ".join(f"{key} {order}".rstrip() for key, order in parts)
     schema = f"{quoted(table.schema)}." if table.schema else "" if pretty else "public."
     text = (
@@ -168,24 +191,29 @@ def index_text(table: Descriptor, index: Index | None, name: str, *, pretty: boo
     if index.equal_nulls:
         text += " NULLS NOT DISTINCT"
     if index.predicate:
-        text += f" WHERE {index.predicate}" if pretty else f" WHERE {parenthesize(index.predicate)}"
+        said = index.predicate if pretty else parenthesize(index.predicate)
+        text += f" WHERE {show(index.predicate) or said}"
     return text
 
 
-def index_keys(table: Descriptor, index: Index | None) -> list[str]:
+def index_keys(
+    table: Descriptor, index: Index | None, show: Callable[[str], str | None] = lambda _: None
+) -> list[str]:
     """Return columns and expressions in the order of the key."""
     if index is None:
         return _names(table, table.primary_key)
     expressions = iter(index.expressions)
     return [
-        _expression(next(expressions)) if one == EXPRESSION else quoted(table.by_id[one].name)
+        _expression(next(expressions), show) if one == EXPRESSION else quoted(table.by_id[one].name)
         for one in index.columns
     ]
 
 
-def index_parts(table: Descriptor, index: Index | None) -> list[str]:
+def index_parts(
+    table: Descriptor, index: Index | None, show: Callable[[str], str | None] = lambda _: None
+) -> list[str]:
     """Return the key's parts, and what is stored beside it."""
-    return index_keys(table, index) + _names(table, () if index is None else index.included)
+    return index_keys(table, index, show) + _names(table, () if index is None else index.included)
 
 
 def index_names(table: Descriptor, index: Index | None) -> list[str]:
@@ -240,7 +268,17 @@ def check_text(check: Check) -> str:
 
 def unique_text(table: Descriptor, index: Index) -> str:
     nulls = " NULLS NOT DISTINCT" if index.equal_nulls else ""
-    return f"UNIQUE{nulls} ({', '.join(index_keys(table, index))})"
+    text = f"UNIQUE{nulls} ({', '.join(index_keys(table, index))})"
+    included = ", ".join(_names(table, index.included))
+    text += f" INCLUDE ({included})" if included else ""
+    return text + _deferral_text(index.deferrable)
+
+
+def _deferral_text(initially: str) -> str:
+    """What is said of a constraint that is deferrable, INITIALLY what it is; "" = it is not."""
+    if not initially:
+        return ""
+    return " DEFERRABLE INITIALLY DEFERRED" if initially == "deferred" else " DEFERRABLE"
 
 
 def primary_key_text(table: Descriptor) -> str:
@@ -262,8 +300,7 @@ def foreign_key_text(
     )
     if key.delete_sets:
         said += f" ({', '.join(_names(table, key.delete_sets))})"
-    if key.deferred:
-        said += " DEFERRABLE INITIALLY DEFERRED"
+    said += _deferral_text(key.deferral)
     return (
         f"FOREIGN KEY ({columns}) REFERENCES {named or quoted_relation(parent)}({referred}){said}"
     )
@@ -273,9 +310,18 @@ def _names(table: Descriptor, element_ids: Iterable[int]) -> list[str]:
     return [quoted(table.by_id[one].name) for one in element_ids]
 
 
-def _expression(text: str) -> str:
+def _expression(text: str, show: Callable[[str], str | None]) -> str:
     """A call stands as it is, anything else in parentheses."""
-    return text if re.fullmatch(r"\w+\([^()]*\)", text) else f"({text})"
+    shown = show(text) or text
+    return shown if is_call(shown) else f"({shown})"
+
+
+def is_call(text: str) -> bool:
+    """Return whether an expression is a call of a function, and no more."""
+    begun = re.match(r'(?:\w+|"[^"]+")\(', text)
+    return (
+        begun is not None and begun.end() - 1 + _closing(text[begun.end() - 1 :]) == len(text) - 1
+    )
 
 
 def _with_modifier(name: str, modifier: int | None) -> str:

@@ -132,6 +132,7 @@ INDEX_FORM: Final = WireForm(
     sparse("implied"),
     sparse("orders", "", *AS_LIST),
     sparse("equal_nulls"),
+    sparse("deferrable"),
 )
 CHECK_FORM: Final = WireForm(
     Check,
@@ -158,4 +159,5 @@ FOREIGN_KEY_FORM: Final = WireForm(
     sparse("full"),
     sparse("delete_sets", "", *AS_LIST),
     sparse("deferred"),
+    sparse("deferrable"),
 )

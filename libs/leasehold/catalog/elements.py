@@ -211,6 +211,7 @@ class Index:
     `orders`: what is said behind each column of the key (`DESC NULLS LAST`, an operator class), ()
     = of none anything. Entries are in ascending order whatever it says, and read from either end.
     `equal_nulls`: NULLs are equal in its keys, where they are unique (NULLS NOT DISTINCT).
+    `deferrable`: of a constraint, INITIALLY what it is: "immediate", "deferred", "" = it is not.
     """
 
     element_id: int
@@ -228,6 +229,7 @@ class Index:
     implied: bool = False
     orders: tuple[str, ...] = ()
     equal_nulls: bool = False
+    deferrable: str = ""
 
     @property
     def over(self) -> frozenset[int]:
@@ -287,7 +289,8 @@ class ForeignKey:
     `parent_columns` of a row of table `parent` (MATCH SIMPLE). `full`: all of them are NULL or none
     (MATCH FULL). `on_delete`, `on_update`: what becomes of the row when that one goes, or loses
     these values; `delete_sets`: the columns that a delete sets, () = all. `deferred`: it was said
-    to be DEFERRABLE INITIALLY DEFERRED, so that what actions of other keys do counts before it.
+    to be DEFERRABLE INITIALLY DEFERRED, so that what actions of other keys do counts before it;
+    `deferrable`: DEFERRABLE INITIALLY IMMEDIATE, which SET CONSTRAINTS may defer.
 
     `parent_index` finds the parent row, `index` the rows that refer to one; 0: the primary key.
     """
@@ -305,6 +308,12 @@ class ForeignKey:
     full: bool = False
     delete_sets: tuple[int, ...] = ()
     deferred: bool = False
+    deferrable: bool = False
+
+    @property
+    def deferral(self) -> str:
+        """INITIALLY what it is, "immediate" or "deferred"; "" = it is not deferrable."""
+        return "deferred" if self.deferred else "immediate" if self.deferrable else ""
 
     @property
     def acts(self) -> bool:

@@ -21,6 +21,10 @@ from leasehold.model.errors import UnknownSchema
 
 NAMESPACES_FROM: Final = 1 << 27
 """Ids of schemas, among those of tables."""
+PUBLIC_ID: Final = NAMESPACES_FROM
+"""Of public, which nobody makes: comments on it are recorded under this one."""
+COMMENT_ON_PUBLIC: Final = "standard public schema"
+"""The comment on public where nobody has said another one."""
 NAMESPACES_MAX: Final = 1_000
 SEPARATOR: Final = "."
 

@@ -36,6 +36,18 @@ def free_object_name(table: str, parts: str, label: str, taken: Collection[str])
     return name
 
 
+def distinct_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names of which a repeated one has a number, b and b1, as in PostgreSQL's names."""
+    found: dict[str, None] = {}
+    for name in names:
+        number, called = 0, name
+        while called in found:
+            number += 1
+            called = f"{name}{number}"
+        found[called] = None
+    return tuple(found)
+
+
 def joined_names(names: Iterable[str]) -> str:
     """Return the columns' part of a name; of many columns no more than a name can hold."""
     joined = ""

@@ -294,9 +294,10 @@ def item_text(item: Item, names: Sequence[str]) -> str:
             letters.append(letter)
             if item.options & (1 << bit):
                 letters.append("*")
-    return f"{_quoted(names[0])}={''.join(letters)}/{_quoted(names[1])}"
+    return f"{quote_role(names[0])}={''.join(letters)}/{quote_role(names[1])}"
 
 
-def _quoted(name: str) -> str:
+def quote_role(name: str) -> str:
+    """Return a role's name as a list of privileges has it."""
     plain = all(c == "_" or (c.isascii() and c.isalnum()) for c in name)
     return name if plain else '"' + name.replace('"', '""') + '"'

@@ -205,29 +205,37 @@ def find_drawing_users(catalog: Catalog, sequence: Descriptor, position: int) ->
     return found
 
 
-def refuse_used_elsewhere(
+def find_used_elsewhere(
     catalog: Catalog,
     table: Descriptor,
     columns: Collection[int],
     own: Collection[int],
     beside: Collection[str] = (),
-) -> None:
-    """Refuse that columns of a table go, or draw no more, and `own` with them, while others draw
-    from those sequences, but for tables that go `beside`. Raises DependentObjects."""
+) -> list[User]:
+    """Return who draws from the sequences `own`, which go with columns of a table, but for these
+    columns, and for tables that go `beside`."""
+    found: list[User] = []
     for sequence_id in sorted(own):
         for user in find_users(catalog, sequence_id):
             itself = user.table.table_id == table.table_id
             goes = (itself and user.column.element_id in columns) or user.table.name in beside
-            if goes or not user.draws:
-                continue
-            sequence = catalog.newest(sequence_id).name
-            raise DependentObjects(
-                f"cannot drop sequence {sequence} because other objects depend on it",
-                detail=f"{user.words} depends on sequence {sequence}",
-                hint=f"ALTER TABLE {quoted(user.table.name)} ALTER {quoted(user.column.name)}"
-                " DROP DEFAULT first.",
-                table=table.name,
-            )
+            if user.draws and not goes:
+                found.append(user)
+    return found
+
+
+def refuse_used_elsewhere(catalog: Catalog, table: Descriptor, users: Iterable[User]) -> None:
+    """Refuse that sequences of a table's columns go while others draw from them. Raises
+    DependentObjects."""
+    for user in users:
+        sequence = catalog.newest(user.column.draws_from).name
+        raise DependentObjects(
+            f"cannot drop sequence {sequence} because other objects depend on it",
+            detail=f"{user.words} depends on sequence {sequence}",
+            hint=f"ALTER TABLE {quoted(user.table.name)} ALTER {quoted(user.column.name)}"
+            " DROP DEFAULT first, or say CASCADE, which does that.",
+            table=table.name,
+        )
 
 
 def set_operation(sequence: Descriptor, last: int, *, called: bool) -> Operation:

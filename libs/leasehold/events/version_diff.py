@@ -200,7 +200,7 @@ def foreign_key_words(descriptor: Descriptor, key: ForeignKey) -> str:
         said += f" on delete {key.on_delete}" + (f" ({sets})" if sets else "")
     if key.on_update is not OnChange.NO_ACTION:
         said += f" on update {key.on_update}"
-    said += " deferred" if key.deferred else ""
+    said += " deferred" if key.deferred else " deferrable" if key.deferrable else ""
     return f"({columns}) refers to table {key.parent}{said}"
 
 

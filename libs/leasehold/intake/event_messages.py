@@ -76,7 +76,8 @@ class EventMessages:
             request = self._request(record, request_id)
             if request is None:
                 return None
-            _, content_type, body, _ = form(request, NOBODY, _no_other_id, self._sign)
+            made = form(request, NOBODY, _no_other_id, self._sign)
+            content_type, body = made.content_type, made.body
             if len(body) > byte_limits.REQUEST_SENT - len(request_id):
                 raise MalformedRequest(f"its request has {len(body)} bytes, too many for a message")
         except LeaseholdError as error:

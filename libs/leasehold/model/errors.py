@@ -35,7 +35,7 @@
     │   ├── DuplicateRole         42710    ├── ReservedName       42939
     │   ├── RoleInUse             55006    ├── NotAuthentic       28000
     │   ├── InsufficientPrivilege 42501    ├── DifferentOwners    55000
-    │   ├── IndexNotFit           55000    │
+    │   ├── IndexNotFit           55000    ├── AmbiguousAlias     42P09
     │   ├── IncompatibleSchema    55000: a schema registry says no to a schema
     │   ├── NotHeldHere           55000: a partial replica lacks the table, or rows of it
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
@@ -67,7 +67,10 @@ data can succeed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
+
+ROW_NUMBER: Final = "row_number"
+"""Of `detail`: which of the rows that a statement is given it is, from 0."""
 
 
 class LeaseholdError(Exception):
@@ -171,6 +174,10 @@ class InvalidEscapeSequence(Refused, sqlstate="22025"):
 
 class InvalidSubstring(Refused, sqlstate="22011"):
     """A negative length."""
+
+
+class InvalidSubscript(Refused, sqlstate="2202E"):
+    """Arrays whose numbers of elements do not go together: json_object's."""
 
 
 class NullNotAllowed(Refused, sqlstate="22004"):
@@ -360,6 +367,10 @@ class InternalFailure(Refused, sqlstate="XX000"):
 
 class AmbiguousColumn(Refused, sqlstate="42702"):
     """The name of a column that several tables of FROM have."""
+
+
+class AmbiguousAlias(Refused, sqlstate="42P09"):
+    """The name of a table that two of FROM have, behind different schemas."""
 
 
 class DuplicateAlias(Refused, sqlstate="42712"):

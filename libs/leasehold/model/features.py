@@ -40,6 +40,10 @@ class Feature(IntEnum):
     NAMESPACES = 16
     DEFERRED_KEYS = 17
     RANDOM_DEFAULTS = 18
+    ROW_ARRAYS = 19
+    VIEW_FORMS = 20
+    DEFERRABLE_UNIQUES = 21
+    DEFERRABLE_KEYS = 22
 
     @property
     def title(self) -> str:
@@ -79,6 +83,10 @@ _WRITTEN: Final = {
     Feature.NAMESPACES: "schemas beside public, and tables in them",
     Feature.DEFERRED_KEYS: "which foreign keys were said to be deferred",
     Feature.RANDOM_DEFAULTS: "defaults with random()",
+    Feature.ROW_ARRAYS: "CHECKs, indexes and generated columns over elements of arrays",
+    Feature.VIEW_FORMS: "views with options, and views over views that were renamed",
+    Feature.DEFERRABLE_UNIQUES: "UNIQUE constraints that are deferrable",
+    Feature.DEFERRABLE_KEYS: "foreign keys that SET CONSTRAINTS may defer",
 }
 """What a master writes, or has others write, once a feature may be used."""
 

@@ -144,6 +144,11 @@ class StoreWriter(Protocol):
         the descriptor's version can't see too."""
         ...
 
+    def lacks(self, descriptor: Any, keys: Sequence[Key]) -> bool:
+        """Say whether surely none of the rows with these keys is there, as this writer sees it now.
+        It takes one look, so that False says nothing."""
+        ...
+
     def is_empty(self, table_id: int) -> bool:
         """Say whether the table has no row, as this writer sees it now."""
         ...
@@ -168,6 +173,13 @@ class StoreWriter(Protocol):
         its genids `genid(lsn, position)` for `change.locks`, its image LSN, its index entries by
         `key_values.entries`. `before` saves a read where the caller has it (None: read it).
         Raises StoreCorrupted when the row's genids are not those of `change.before`."""
+        ...
+
+    def insert(
+        self, descriptor: Any, changes: Sequence[RowChange], lsn: int, position: int
+    ) -> None:
+        """Apply inserts of one table as `change` does, one after the other; the first one stands at
+        `position`. Raises StoreCorrupted for a row that is there."""
         ...
 
     def truncate(self, table_id: int, lsn: int) -> None:

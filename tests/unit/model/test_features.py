@@ -38,6 +38,10 @@ NUMBERS: Final = {
     16: "namespaces",
     17: "deferred keys",
     18: "random defaults",
+    19: "row arrays",
+    20: "view forms",
+    21: "deferrable uniques",
+    22: "deferrable keys",
 }
 """What each number stands for, for ever: processes of all releases say it to each other."""
 GIVEN: Final[frozenset[int]] = frozenset()

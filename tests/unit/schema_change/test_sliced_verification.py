@@ -19,7 +19,7 @@ from leasehold.schema_change.coordinator.sliced_verification import Step, WalkSe
 from leasehold.schema_change.coordinator.verification import SLICE_ROWS_MIN, slice_rows
 from tests.models.mutants.schema import JobRules, broken
 from tests.models.summary import AddLine, ModelLine
-from tests.support.by_turns import rows_by_turns
+from tests.support.every_third import every_third_row
 from tests.support.schema_change.check_walk_world import CheckWalkWorld
 from tests.support.schema_change.job_harm import Harm
 from tests.support.schema_change.job_story import TABLE, UNIQUE, reach
@@ -303,7 +303,7 @@ OFF: Final[list[tuple[str, str, type[WalkWorld]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "harm", "made"), rows_by_turns(OFF))
+@pytest.mark.parametrize(("rule", "harm", "made"), every_third_row(OFF))
 def test_rule_turned_off_does_harm(
     rule: str, harm: str, made: type[WalkWorld], model_line: AddLine
 ) -> None:

@@ -44,6 +44,7 @@ class IndexShape(NamedTuple):
     included: tuple[str, ...]
     predicate: str
     equal_nulls: bool = False
+    deferrable: str = ""
 
 
 class CheckShape(NamedTuple):
@@ -65,6 +66,7 @@ class ForeignKeyShape(NamedTuple):
     full: bool
     delete_sets: tuple[str, ...]
     valid: bool
+    deferrable: str = ""
 
 
 class TableShape(NamedTuple):
@@ -196,6 +198,7 @@ def index_shape(table: Descriptor, index: Index) -> IndexShape:
         _names(table, index.included),
         canonical_expression(index.predicate),
         index.equal_nulls,
+        index.deferrable,
     )
 
 
@@ -216,6 +219,7 @@ def foreign_key_shape(table: Descriptor, key: ForeignKey, catalog: Catalog) -> F
         key.full,
         _names(table, key.delete_sets),
         key.state is State.PUBLIC,
+        key.deferral,
     )
 
 

@@ -27,6 +27,7 @@ from leasehold.sql.syntax.object_statements import (
     RenameEnum,
     RenameLabel,
     RenameView,
+    RenameViewColumn,
 )
 from leasehold.sql.syntax.parsing import Parsed, parse
 from leasehold.sql.syntax.positions import position_of, with_position
@@ -57,6 +58,7 @@ _STEPS: Final = (
     RenameLabel,
     RenameSequence,
     RenameView,
+    RenameViewColumn,
     RestartSequence,
     Truncate,
 )

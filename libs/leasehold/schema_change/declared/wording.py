@@ -10,6 +10,7 @@ from leasehold.catalog.definitions import (
     check_text,
     default_text,
     foreign_key_text,
+    is_call,
     primary_key_text,
     quoted,
     unique_text,
@@ -168,9 +169,9 @@ def foreign_key_definition(table: Descriptor, key: ForeignKey, catalog: Catalog)
 
 def create_index_text(table: Descriptor, index: Index) -> str:
     """Return CREATE INDEX."""
-    expressions = iter(index.expressions)
+    expressions = map(without_parentheses, index.expressions)
     keys = [
-        f"({without_parentheses(next(expressions))})"
+        (said if is_call(said := next(expressions)) else f"({said})")
         if each == EXPRESSION
         else quoted(table.by_id[each].name)
         for each in index.columns

@@ -13,7 +13,11 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.names import relation_names
 from leasehold.catalog.namespaces import qualified
-from leasehold.catalog.sequence_ownership import find_existing, refuse_used_elsewhere
+from leasehold.catalog.sequence_ownership import (
+    find_existing,
+    find_used_elsewhere,
+    refuse_used_elsewhere,
+)
 from leasehold.model.errors import (
     DuplicateObject,
     FeatureNotSupported,
@@ -35,11 +39,13 @@ from leasehold.schema_change.plan.constraints import (
     add_check,
     add_foreign_key,
     add_unique,
+    alter_constraint,
     drop_constraint,
     free_names,
     rename_constraint,
     validate_constraint,
 )
+from leasehold.schema_change.plan.dependents import cascade_notice
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.plan.enums import set_enum
 from leasehold.schema_change.plan.identity import (
@@ -51,7 +57,13 @@ from leasehold.schema_change.plan.identity import (
 from leasehold.schema_change.plan.index_constraints import add_unique_by_index
 from leasehold.schema_change.plan.locks import add_lock, drop_lock
 from leasehold.schema_change.plan.primary_key import plan_key_change, read_key_change
-from leasehold.schema_change.plan.results import Changes, NothingToDo, RestartPlan, find_table
+from leasehold.schema_change.plan.results import (
+    Changes,
+    NothingToDo,
+    RestartPlan,
+    drop_default_of,
+    find_table,
+)
 from leasehold.schema_change.plan.sequences import add_altered, alter_identities, restart_identity
 from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.table_paths import drop_sequence
@@ -64,6 +76,7 @@ from leasehold.sql.syntax.statements import (
     AddLock,
     AddUnique,
     AddUniqueByIndex,
+    AlterConstraint,
     AlterIdentity,
     AlterTable,
     AlterType,
@@ -173,6 +186,7 @@ _READERS: Final[Mapping[type, tuple[str, Callable[[TableDraft, Any], None]]]] = 
     AddCheck: ("add constraint", lambda draft, action: add_check(draft, action.check)),
     AddForeignKey: ("add constraint", lambda draft, action: add_foreign_key(draft, action.key)),
     ValidateConstraint: ("validate constraint", validate_constraint),
+    AlterConstraint: ("alter constraint", alter_constraint),
     DropConstraint: ("drop constraint", drop_constraint),
     RenameConstraint: ("rename constraint", rename_constraint),
     AddLock: ("add lock", add_lock),
@@ -215,7 +229,19 @@ def plan_alter_table(
     ids = {column.element_id for column in dropped} | made.unnumbered.keys()
     own = dict.fromkeys(s for column in dropped for s in column.own_sequences)
     own |= dict.fromkeys(made.unnumbered.values())
-    refuse_used_elsewhere(catalog, table, ids, own)
+    cascading = {
+        sequence
+        for action in statement.actions
+        if isinstance(action, DropColumn) and action.cascade and action.name in table.by_name
+        for sequence in table.by_name[action.name].own_sequences
+    }
+    users = find_used_elsewhere(catalog, table, ids, own)
+    refuse_used_elsewhere(
+        catalog, table, (user for user in users if user.column.draws_from not in cascading)
+    )
+    for user in users:
+        free_table(catalog, user.table)
+    made.notices += [cascade_notice(user.words) for user in users]
     sequences = find_existing(own, catalog)
     for sequence in sequences:
         free_table(catalog, sequence)
@@ -228,7 +254,9 @@ def plan_alter_table(
             )
     steps = max((len(path.after_commit) for path in made.paths), default=0)
     gone = (drop_sequence(sequence, steps) for sequence in sequences)
-    changes = Changes(table, kind, made.subject, (*made.paths, *gone))
+    defaults = (drop_default_of(user, table) for user in users)
+    changes = Changes(table, kind, made.subject, (*made.paths, *defaults, *gone))
+    changes.join(user.table for user in users if user.table.table_id != table.table_id)
     changes.versions |= {s.table_id: s.version + 1 for s in sequences}
     # What is made goes on from the table's numbers, step by step.
     changes.versions |= {s.table_id: table.version + 1 for s in made.sequences}

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import COLUMNS_MAX
 from leasehold.catalog.elements import Check, Column, Constraint, Index, Missing
+from leasehold.catalog.object_names import free_object_name
+from leasehold.catalog.states import State
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateColumn,
@@ -412,6 +415,11 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
         return
     remade = find_remade(draft, old) if _stands(draft, old) else []
     again = find_again(draft, old)
+    if _can_stay_if_full(draft, old, action) and _find_users(draft, old, [*remade, *again]):
+        _refuse_users(draft, old, action.position, kept=action.type)
+        _refuse_unbound(draft, old, action.position)
+        _change_if_full(draft, old, action)
+        return
     _refuse_users(draft, old, action.position, but=[*remade, *again])
     _refuse_unbound(draft, old, action.position)
     if old.generated:
@@ -502,11 +510,43 @@ def _change_where_it_stands(draft: TableDraft, old: Column, action: AlterType) -
     """Widen or narrow a column's type. What it has for a default stays as it is stored."""
     new = replace(old, type=action.type)
     check_default_fits(old, new)
-    wide = holds_all_of(action.type, old.type)
-    path = element_paths.widen_type if wide else element_paths.narrow_type
+    narrower = is_narrower(action.type, old.type)
+    path = element_paths.narrow_type if narrower else element_paths.widen_type
     draft.change_column(path(old, action.type), new)
     draft.widened[old.element_id] = action.type
     draft.retyped.add(old.element_id)
+
+
+def _can_stay_if_full(draft: TableDraft, old: Column, action: AlterType) -> bool:
+    """Whether a char(n) can become text, or a varchar(n) with room, where it stands, if every value
+    has n characters. It is stored without the blanks that fill it up, and shown with them: of a
+    value that has none the new type shows the same."""
+    full = Type("varchar", old.type.length)
+    there = draft.table.element(old.element_id) is not None and not old.generated
+    return (
+        draft.narrows
+        and there
+        and old.type.name == "char"
+        and action.using is None
+        and holds_all_of(action.type, full)
+        and (old.default is None or len(old.default) == old.type.length)
+    )
+
+
+def _change_if_full(draft: TableDraft, old: Column, action: AlterType) -> None:
+    """Change char(n) where it stands. ⚠ Rows that were published have the blanks, and nobody is
+    told of rows that do not change: so while readers know both types a CHECK holds every value to n
+    characters, of those that are there, too. It goes when the last reader of the old type is gone,
+    from when on what is written may be shorter, or have blanks at its end."""
+    name = free_object_name(draft.table.name, old.name, "length", draft.names)
+    draft.names.add(name)
+    expression = f"length({quoted(old.name)}) = {old.type.length}"
+    check = Check(draft.new_id(), name, expression, (old.element_id,))
+    enforced = element_paths.enforcing_stage({"state": State.WRITE_ONLY})
+    going = (element_paths.UNCHANGED, element_paths.GONE)
+    path = ElementPath(check, True, (enforced,), going, irreversible_from=1)
+    draft.take(path, f"constraint {name}")
+    _change_where_it_stands(draft, old, action)
 
 
 def set_not_null(draft: TableDraft, action: SetNotNull) -> None:

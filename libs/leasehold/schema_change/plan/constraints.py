@@ -8,9 +8,15 @@ from dataclasses import replace
 from leasehold.catalog.descriptor import CHECKS_MAX, FOREIGN_KEYS_MAX, Descriptor
 from leasehold.catalog.elements import Check, Column, Constraint, ForeignKey, Index
 from leasehold.catalog.names import implied_index_name
-from leasehold.catalog.object_names import free_object_name, joined_names
+from leasehold.catalog.object_names import distinct_names, free_object_name, joined_names
 from leasehold.catalog.states import State
-from leasehold.model.errors import DuplicateConstraint, DuplicateObject, OutOfRange, UnknownObject
+from leasehold.model.errors import (
+    DuplicateConstraint,
+    DuplicateObject,
+    OutOfRange,
+    UnknownObject,
+    WrongObject,
+)
 from leasehold.schema_change.plan.definitions import make_index
 from leasehold.schema_change.plan.dependents import Doomed
 from leasehold.schema_change.plan.draft import TableDraft
@@ -26,6 +32,7 @@ from leasehold.schema_change.steps import element_paths, table_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.expressions.expression import columns_of_expression, compile_condition, zone_kept
 from leasehold.sql.syntax.statements import (
+    AlterConstraint,
     CheckDefinition,
     DropConstraint,
     ForeignKeyDefinition,
@@ -38,14 +45,24 @@ from leasehold.sql.syntax.statements import (
 def add_unique(draft: TableDraft, unique: UniqueDefinition) -> None:
     """Add UNIQUE (…): an index of the constraint's name, which is the table's then."""
     columns = [draft.column(name, unique.position) for name in unique.columns]
-    draft.refuse_retyped(columns)
-    parts = joined_names(unique.columns)
+    included = [draft.column(name, unique.position) for name in unique.included]
+    draft.refuse_retyped([*columns, *included])
+    parts = joined_names(distinct_names((*unique.columns, *unique.included)))
     name = _constraint_name(draft, unique.name, parts, "key", draft.taken)
     present = sum(isinstance(path.element, Index) for path in draft.paths)
     index = make_index(draft.table, name, columns, draft.new_id(), present=present)
     draft.taken.add(name)
     draft.names.add(name)
-    index = replace(index, constraint=True, equal_nulls=unique.equal_nulls)
+    index = replace(
+        index,
+        constraint=True,
+        equal_nulls=unique.equal_nulls,
+        # A column that an entry has already is there once.
+        included=tuple(
+            column.element_id for column in dict.fromkeys(included) if column not in columns
+        ),
+        deferrable=unique.deferrable,
+    )
     made = element_paths.add_index(index, unique=True)
     draft.take(made, f"constraint {name}")
 
@@ -106,9 +123,10 @@ def add_foreign_key(
         index,
         on_delete=definition.on_delete,
         on_update=definition.on_update,
-        full=definition.full and len(ids) > 1,  # of one column both mean the same
+        full=definition.full,
         delete_sets=resolve_delete_sets(columns, definition),
-        deferred=definition.deferred,
+        deferred=definition.deferrable == "deferred",
+        deferrable=definition.deferrable == "immediate",
     )
     path = element_paths.add_check(key, not_valid=definition.not_valid)
     draft.take(
@@ -132,19 +150,40 @@ def _with_uniques(draft: TableDraft) -> Descriptor:
 def validate_constraint(draft: TableDraft, action: ValidateConstraint) -> None:
     found = _constraint(draft, action.name)
     if found is None:
-        raise _unknown_constraint(draft, action.name, action.position)
+        raise unknown_constraint(draft.table, action.name, action.position)
     if isinstance(found, Index) or found.state is State.PUBLIC:
         draft.notices.append(f"constraint {action.name!r} is valid already")
         return
     draft.take(element_paths.validate_check(found), f"constraint {found.name}")
 
 
+def alter_constraint(draft: TableDraft, action: AlterConstraint) -> None:
+    """Change when a foreign key is looked at. Raises UnknownObject (42704), WrongObject (42809)."""
+    table = draft.table
+    found = _constraint(draft, action.name)
+    of_key = action.name == table.key_constraint and not table.hidden_key
+    if found is None and not of_key:
+        raise unknown_constraint(table, action.name, action.position)
+    if not isinstance(found, ForeignKey):
+        raise WrongObject(
+            f"constraint {action.name!r} of table {table.name!r} is not a foreign key: of one that"
+            " is not, it can't be changed when it is looked at",
+            table=table.name,
+            constraint=action.name,
+            position=action.position,
+        )
+    if found.deferral == action.deferrable:
+        draft.notices.append(f"constraint {action.name!r} is so already")
+        return
+    draft.take(element_paths.defer(found, action.deferrable), f"constraint {found.name}")
+
+
 def drop_constraint(draft: TableDraft, action: DropConstraint) -> None:
     found = _constraint(draft, action.name)
     if found is None:
         if not action.if_exists:
-            raise _unknown_constraint(draft, action.name, action.position)
-        draft.notices.append(f"constraint {action.name!r} does not exist, nothing was done")
+            raise unknown_constraint(draft.table, action.name, action.position)
+        draft.notices.append(describe_absent(action.name))
         return
     match found:
         case ForeignKey():
@@ -193,7 +232,7 @@ def rename_constraint(draft: TableDraft, action: RenameConstraint) -> None:
         return
     found = _constraint(draft, action.name)
     if found is None:
-        raise _unknown_constraint(draft, action.name, action.position)
+        raise unknown_constraint(draft.table, action.name, action.position)
     relations = draft.taken if isinstance(found, Index) else set()
     refuse_name(draft, action.to, relations)
     draft.take(element_paths.rename(found, action.to), f"constraint {found.name}")
@@ -244,16 +283,27 @@ def refuse_name(draft: TableDraft, name: str, taken: set[str]) -> None:
 
 def _constraint(draft: TableDraft, name: str) -> Constraint | Index | None:
     """Return the constraint of that name, unless this statement has dropped it."""
-    check = draft.table.check(name) or draft.table.foreign_key(name)
-    index = draft.table.index(name)
-    found = check or (index if index is not None and index.constraint else None)
+    found = find_constraint(draft.table, name)
     return None if found is None or found.element_id in draft.dropped else found
 
 
-def _unknown_constraint(draft: TableDraft, name: str, position: int) -> UnknownObject:
+def find_constraint(table: Descriptor, name: str) -> Constraint | Index | None:
+    """Return the constraint of that name, None where there is none but perhaps the primary key."""
+    index = table.index(name)
+    unique = index if index is not None and index.constraint else None
+    return table.check(name) or table.foreign_key(name) or unique
+
+
+def describe_absent(name: str) -> str:
+    """Return the notice that a constraint to be dropped IF EXISTS does not."""
+    return f"constraint {name!r} does not exist, nothing was done"
+
+
+def unknown_constraint(table: Descriptor, name: str, position: int) -> UnknownObject:
+    """Return the error of who names a constraint that the table has not."""
     return UnknownObject(
-        f"constraint {name!r} of table {draft.table.name!r} does not exist",
-        table=draft.table.name,
+        f"constraint {name!r} of table {table.name!r} does not exist",
+        table=table.name,
         constraint=name,
         position=position,
     )

@@ -35,7 +35,6 @@ from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.plan.other_objects import plan_other
 from leasehold.schema_change.plan.rights import check_create
 from leasehold.schema_change.steps import element_paths
-from leasehold.sql.binding.views import read_query
 from leasehold.sql.expressions.expression import depends_on_labels, says_constant, tells_labels
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.enum_names import EnumNames
@@ -54,6 +53,7 @@ from leasehold.sql.syntax.object_statements import (
     RenameView,
 )
 from leasehold.sql.syntax.positions import refused_at
+from leasehold.sql.syntax.reading import read_query
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,

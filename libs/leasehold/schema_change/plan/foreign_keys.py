@@ -12,6 +12,7 @@ from leasehold.catalog.elements import Column, ForeignKey, Index, OnChange
 from leasehold.catalog.states import State
 from leasehold.model.errors import (
     FeatureNotSupported,
+    IndexNotFit,
     InvalidColumnReference,
     InvalidForeignKey,
     SyntaxInvalid,
@@ -22,6 +23,7 @@ from leasehold.sql.syntax.statements import (
     Action,
     AddColumn,
     AddForeignKey,
+    AlterConstraint,
     AlterTable,
     Change,
     ColumnDefinition,
@@ -62,6 +64,13 @@ def resolve_referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Re
         )
     index_id = find_index(parent, columns, unique=True)
     if index_id is not None:
+        index = next((i for i in parent.indexes if i.element_id == index_id), None)
+        if index is not None and index.deferrable:
+            raise IndexNotFit(
+                f'cannot use a deferrable unique constraint for referenced table "{parent.name}"',
+                table=parent.name,
+                position=definition.position,
+            )
         return Referred(parent, columns, index_id)
     names = ", ".join(column.name for column in columns)
     raise InvalidForeignKey(
@@ -197,6 +206,24 @@ def select_referring(references: Iterable[Referring], index: Index) -> tuple[Ref
     return tuple((t, k) for t, k in references if k.parent_index == index.element_id)
 
 
+def has_deferrable_unique(table: Descriptor) -> bool:
+    """Return whether a table has a UNIQUE constraint that earlier releases can't read."""
+    return any(index.deferrable for index in table.indexes)
+
+
+def has_deferrable_key(table: Descriptor) -> bool:
+    """Return whether a table has a foreign key that SET CONSTRAINTS may defer, which earlier
+    releases can't read."""
+    return any(key.deferrable for key in table.foreign_keys)
+
+
+def alters_constraint(change: object) -> bool:
+    """Return whether a statement changes when a foreign key is looked at."""
+    if not isinstance(change, AlterTable):
+        return False
+    return any(isinstance(action, AlterConstraint) for action in change.actions)
+
+
 def without_deferred(change: Change) -> Change:
     """Return a statement whose foreign keys don't say that they are deferred, which processes of an
     earlier release can't read."""
@@ -224,4 +251,4 @@ def _column_without(column: ColumnDefinition) -> ColumnDefinition:
 
 
 def _undeferred(key: ForeignKeyDefinition) -> ForeignKeyDefinition:
-    return replace(key, deferred=False)
+    return replace(key, deferrable="") if key.deferrable == "deferred" else key

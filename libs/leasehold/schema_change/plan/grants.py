@@ -41,6 +41,7 @@ from leasehold.schema_change.plan.roles import (
     DATABASE_NAME,
     NOTICE,
     Remark,
+    remark_not_kept,
     role_id_of,
     role_of,
 )
@@ -304,7 +305,10 @@ class AccessChanges:
     def set_database(self, said: SetDatabase) -> None:
         """ALTER DATABASE … SET search_path."""
         check_owner(self.access, self._actor, DATABASE, said.database.name)
-        self.access = self.access.with_search_path(said.search_path)
+        if said.search_path is None:
+            self.remarks.append(remark_not_kept(said.not_kept))
+        else:
+            self.access = self.access.with_search_path(said.search_path)
 
     def _give(self, table: Descriptor, owner: int) -> None:
         for each in with_mirrors(self._catalog, table):

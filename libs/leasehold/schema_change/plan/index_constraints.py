@@ -38,7 +38,8 @@ def add_unique_by_index(draft: TableDraft, action: AddUniqueByIndex) -> None:
         draft.notices.append(describe_rename(index.name, name))
         draft.taken.add(name)
     draft.names.add(name)
-    draft.take(element_paths.constrain_by(index, name), f"constraint {name}")
+    made = element_paths.constrain_by(index, name, action.deferrable)
+    draft.take(made, f"constraint {name}")
 
 
 def with_columns_of_index(
@@ -49,13 +50,19 @@ def with_columns_of_index(
     if not key.index:
         return key
     index = find_fitting(table, key.index, key.position, taken)
+    if index.included:
+        raise FeatureNotSupported(
+            f"index {index.name!r} has INCLUDE columns, which a primary key can't have",
+            index=index.name,
+            position=key.position,
+        )
     columns = tuple(table.by_id[element_id].name for element_id in index.columns)
     return replace(key, columns=columns, name=key.name or index.name)
 
 
 def find_fitting(table: Descriptor, name: str, position: int, taken: Collection[str]) -> Index:
     """Return the index of a table that a constraint may be made of. Raises UnknownObject (42704),
-    IndexNotFit (55000), WrongObject (42809), FeatureNotSupported."""
+    IndexNotFit (55000), WrongObject (42809)."""
     index = table.index(name)
     where = {"index": name, "table": table.name, "position": position}
     if index is None or index.state is not State.PUBLIC:
@@ -78,10 +85,6 @@ def find_fitting(table: Descriptor, name: str, position: int, taken: Collection[
         said = f"index {name!r} column number {number} does not have default sorting behavior"
     if said:
         raise WrongObject(said, hint=_WHY, **where)
-    if index.included:
-        raise FeatureNotSupported(
-            f"index {name!r} has INCLUDE columns, which a constraint can't have yet", **where
-        )
     return index
 
 

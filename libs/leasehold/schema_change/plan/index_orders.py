@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 from leasehold.model.errors import UnknownObject, WrongType
 from leasehold.sql.syntax.statements import (
     IndexOrder,
 )
-from leasehold.values.declared import DECLARED, ENUM
+from leasehold.values.operator_classes import BY_CLASS_NAME, default_class, takes_type
 from leasehold.values.types import Type
-
-_DEFAULT_OF: Final[Mapping[str, str]] = {each.name: each.operators for each in (*DECLARED, ENUM)}
-_TEXTS: Final = frozenset({"text", "varchar"})
-_OTHERS: Final[Mapping[str, frozenset[str]]] = {
-    **dict.fromkeys(("text_pattern_ops", "varchar_ops", "varchar_pattern_ops"), _TEXTS),
-    "bpchar_pattern_ops": frozenset({"char"}),
-}
-"""Classes that order as the default one does here, where text is compared by code point."""
 
 
 def written_orders(orders: Sequence[IndexOrder], kinds: Sequence[Type]) -> tuple[str, ...]:
@@ -32,7 +23,8 @@ def _written(order: IndexOrder, kind: Type) -> str:
     words = []
     if order.operators:
         _check_class(order, kind)
-        if order.operators != _DEFAULT_OF.get(kind.name):
+        usual = default_class(kind)
+        if usual is None or order.operators != usual.name:
             words.append(order.operators)
     if order.descending:
         words += ["DESC", "NULLS LAST"] if order.nulls_first is False else ["DESC"]
@@ -43,16 +35,13 @@ def _written(order: IndexOrder, kind: Type) -> str:
 
 def _check_class(order: IndexOrder, kind: Type) -> None:
     name = order.operators
-    if name in _OTHERS:
-        takes = kind.name in _OTHERS[name]
-    elif name in _DEFAULT_OF.values():
-        takes = _DEFAULT_OF.get(kind.name) == name
-    else:
+    named = BY_CLASS_NAME.get(name)
+    if named is None:
         raise UnknownObject(
             f'operator class "{name:.80}" does not exist for access method "btree"',
             position=order.position,
         )
-    if not takes:
+    if not takes_type(named, kind):
         raise WrongType(
             f'operator class "{name}" does not accept data type {kind}', position=order.position
         )

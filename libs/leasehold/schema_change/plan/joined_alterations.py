@@ -18,6 +18,7 @@ from leasehold.sql.syntax.statements import (
     AddPrimaryKey,
     AddUnique,
     AddUniqueByIndex,
+    AlterConstraint,
     AlterTable,
     DropColumn,
     DropConstraint,
@@ -28,7 +29,7 @@ from leasehold.sql.syntax.statements import (
 
 _ADDS: Final = (AddCheck, AddColumn, AddForeignKey, AddUnique, AddUniqueByIndex)
 _DROPS: Final = (DropColumn, DropConstraint)
-_ALONE: Final = (RenameColumn, RenameConstraint, RenameTable, AddPrimaryKey)
+_ALONE: Final = (AlterConstraint, RenameColumn, RenameConstraint, RenameTable, AddPrimaryKey)
 
 
 def join_alterations(said: Iterable[Said]) -> list[tuple[Said, int]]:
@@ -36,7 +37,8 @@ def join_alterations(said: Iterable[Said]) -> list[tuple[Said, int]]:
     how many it was made of.
 
     In one ALTER TABLE what is dropped goes before what is added, whatever the order. So what comes
-    after an addition, and drops, stays a statement of its own; so do a RENAME and a primary key.
+    after an addition, and drops, stays a statement of its own; so do a RENAME, ALTER CONSTRAINT and
+    a primary key.
     """
     found: list[tuple[Said, int]] = []
     for each in said:

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from leasehold.catalog.access import Access
+from leasehold.catalog.access import Access, check_owner
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.names import constraint_names
-from leasehold.catalog.schema_names import PG_CATALOG, SCHEMAS
+from leasehold.catalog.namespaces import COMMENT_ON_PUBLIC, PUBLIC_ID
+from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC, SCHEMAS
 from leasehold.catalog.view import is_view_id
 from leasehold.model.errors import (
     DependentObjects,
@@ -48,7 +49,7 @@ COMMENTS_MAX: Final = 20_000
 _KEPT: Final = frozenset(
     {
         *(ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.SEQUENCE, ObjectKind.COLUMN),
-        *(ObjectKind.INDEX, ObjectKind.CONSTRAINT, ObjectKind.TYPE),
+        *(ObjectKind.INDEX, ObjectKind.CONSTRAINT, ObjectKind.TYPE, ObjectKind.SCHEMA),
     }
 )
 _RELATIONS: Final = frozenset(
@@ -59,23 +60,33 @@ _FUNCTIONS: Final = frozenset(
 )
 
 
-def comment_on(statement: Comment, catalog: Catalog) -> Access | None:
-    """Return the catalog's access with a comment on what is a relation's; None: it is not kept.
+def comment_on(statement: Comment, catalog: Catalog, actor: int) -> Access | None:
+    """Return the catalog's access with a comment that the role `actor` says; None: it is not kept.
 
-    Raises what `plan_other` raises, OutOfRange."""
+    Raises what `plan_other` raises, OutOfRange, InsufficientPrivilege."""
     plan_other(statement, catalog)
-    if statement.kind not in _KEPT:
-        return None
     access, name = catalog.access, statement.named.name
+    if statement.kind not in _KEPT or (
+        statement.kind is ObjectKind.SCHEMA and name in SCHEMAS and name != PUBLIC
+    ):
+        return None
     if statement.text is not None and len(statement.text.encode()) > COMMENT_BYTES_MAX:
         raise OutOfRange(
             f"a comment has at most {COMMENT_BYTES_MAX} bytes", position=statement.position
         )
     if len(access.comments) >= COMMENTS_MAX and statement.text is not None:
         raise OutOfRange(f"a database has at most {COMMENTS_MAX} comments")
+    if statement.kind is ObjectKind.SCHEMA:
+        return _comment_on_schema(statement, access, actor)
     if statement.kind is ObjectKind.TYPE:
-        return access.with_comment(access.enums_by_name[name].type_id, 0, statement.text)
+        enum = access.enums_by_name[name]
+        check_owner(access, actor, enum.type_id, enum.bare_name, "type")
+        return access.with_comment(enum.type_id, 0, statement.text)
     table = _commented(statement, catalog)
+    if statement.kind is ObjectKind.INDEX:
+        check_owner(access, actor, table.table_id, name, "index")
+    else:
+        check_owner(access, actor, table.table_id, table.name)
     match statement.kind:
         case ObjectKind.COLUMN:
             element_id = table.by_name[name].position
@@ -86,6 +97,18 @@ def comment_on(statement: Comment, catalog: Catalog) -> Access | None:
         case _:
             element_id = 0
     return access.with_comment(table.table_id, element_id, statement.text)
+
+
+def _comment_on_schema(statement: Comment, access: Access, actor: int) -> Access:
+    """A comment on public is there from the beginning; "" is recorded where there is none."""
+    name, text = statement.named.name, statement.text
+    if name != PUBLIC:
+        number = access.namespaces_by_name[name].namespace_id
+        check_owner(access, actor, number, name)
+        return access.with_comment(number, 0, text)
+    check_owner(access, actor, PUBLIC_ID, name)
+    recorded = None if text == COMMENT_ON_PUBLIC else text or ""
+    return access.with_comment(PUBLIC_ID, 0, recorded)
 
 
 def _commented(statement: Comment, catalog: Catalog) -> Descriptor:

@@ -37,6 +37,7 @@ from leasehold.schema_change.plan.results import (
 )
 from leasehold.schema_change.plan.sequences import plan_sequence
 from leasehold.schema_change.plan.set_schema import plan_set_schema
+from leasehold.schema_change.plan.table_like import expand_likes
 from leasehold.schema_change.plan.truncate import plan_truncate
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.sql.syntax.object_statements import (
@@ -99,6 +100,8 @@ def plan(
     made: Changes | CreateTablePlan | RestartPlan | NothingToDo
     match statement:
         case CreateTable():
+            if statement.likes:
+                statement = expand_likes(statement, catalog).table
             return plan_create_table(statement, catalog)
         case Truncate():
             return plan_truncate(statement, catalog)

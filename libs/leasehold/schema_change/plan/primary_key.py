@@ -42,6 +42,11 @@ from leasehold.model.errors import (
     UnknownColumn,
 )
 from leasehold.schema_change.plan.busy_tables import free_table
+from leasehold.schema_change.plan.constraints import (
+    describe_absent,
+    find_constraint,
+    unknown_constraint,
+)
 from leasehold.schema_change.plan.definitions import make_index
 from leasehold.schema_change.plan.dependents import (
     HINT,
@@ -95,23 +100,25 @@ class KeyChange(NamedTuple):
     """The change of the primary key that a statement asks for. `key`: the other one, None = none
     any more, so that rows get one that nobody sees; `unique`: what the old key's columns are from
     then on; `cascade`: foreign keys go along to whose columns nothing is UNIQUE then; `new`:
-    columns of the key that the same statement adds."""
+    columns of the key that the same statement adds; `notices`: what there is not to be dropped."""
 
     key: AddPrimaryKey | None
     unique: UniqueDefinition | None
     position: int
     cascade: bool = False
     new: tuple[AddColumn, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 NOTHING_BESIDE: Final = KeyChange(None, None, 1)
 
 
 def read_key_change(table: Descriptor, actions: Sequence[Action]) -> KeyChange | None:
-    """Return what the actions ask for if they are about the primary key, else None.
+    """Return what the actions ask for if they are about the primary key, else None. DROP CONSTRAINT
+    IF EXISTS of what there is not stands beside anything.
 
-    Raises InvalidDefinition (42P16) for a second key beside the one there is, FeatureNotSupported
-    for other actions beside.
+    Raises InvalidDefinition (42P16) for a second key beside the one there is, UnknownObject for a
+    constraint to be dropped that is not there, FeatureNotSupported for other actions beside.
     """
     name = table.key_constraint
     added = find_added_keys(table, actions)
@@ -119,6 +126,7 @@ def read_key_change(table: Descriptor, actions: Sequence[Action]) -> KeyChange |
     named = table.hidden_key or table.index(name) or table.check(name)
     if not added and (not dropped or named):
         return None
+    absent = _find_absent(table, actions)
     position = (added or dropped)[-1].position
     if len(added) > 1 and table.hidden_key:
         raise InvalidDefinition(
@@ -136,7 +144,7 @@ def read_key_change(table: Descriptor, actions: Sequence[Action]) -> KeyChange |
     unique = next((u for u in uniques if sorted(u.columns) == sorted(old)), None)
     new = find_new_columns(actions, added[0]) if added else ()
     said = sum(isinstance(action, AddPrimaryKey) for action in actions) + len(new)
-    known = said + bool(dropped and not table.hidden_key) + (unique is not None)
+    known = said + bool(dropped and not table.hidden_key) + (unique is not None) + len(absent)
     if len(actions) > known:
         drop = "" if table.hidden_key else f" DROP CONSTRAINT {name},"
         kept = "" if table.hidden_key else f" (or ADD UNIQUE ({', '.join(old)}))"
@@ -146,7 +154,25 @@ def read_key_change(table: Descriptor, actions: Sequence[Action]) -> KeyChange |
             position=position,
         )
     cascade = any(action.cascade for action in dropped)
-    return KeyChange(added[0] if added else None, unique, position, cascade, new)
+    notices = tuple(map(describe_absent, absent))
+    return KeyChange(added[0] if added else None, unique, position, cascade, new, notices)
+
+
+def _find_absent(table: Descriptor, actions: Sequence[Action]) -> list[str]:
+    """Return the names of the constraints that are to be dropped if there are any, and are not
+    there. Raises UnknownObject for others that are not."""
+    found: list[str] = []
+    for action in actions:
+        if not isinstance(action, DropConstraint):
+            continue
+        name = action.name
+        is_key = name == table.key_constraint and not table.hidden_key
+        if is_key or find_constraint(table, name) is not None:
+            continue
+        if not action.if_exists:
+            raise unknown_constraint(table, name, action.position)
+        found.append(name)
+    return found
 
 
 def plan_key_change(
@@ -193,7 +219,8 @@ def plan_key_change(
     for drawn in draft.needs:
         free_table(catalog, catalog.newest(drawn))
     changes.needs = tuple(sorted(draft.needs))
-    notices = [*draft.notices, *(cascade_notice(describe_constraint(each)) for each in lost)]
+    notices = [*asked.notices, *draft.notices]
+    notices += [cascade_notice(describe_constraint(each)) for each in lost]
     if key is not None and key.index and key.name and key.name != key.index:
         notices.insert(0, describe_rename(key.index, key.name))
     changes.notices = tuple(notices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from leasehold.catalog.catalog import Catalog
@@ -12,12 +12,12 @@ from leasehold.catalog.edits import Kind
 from leasehold.catalog.element_forms import COLUMN_FORM
 from leasehold.catalog.elements import Column
 from leasehold.catalog.job import Job
-from leasehold.catalog.sequence_ownership import refuse_sequence
+from leasehold.catalog.sequence_ownership import User, refuse_sequence
 from leasehold.model.errors import NotNullViolation, UnknownTable
 from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table
 from leasehold.schema_change.plan.dependents import drop_along
 from leasehold.schema_change.plan.foreign_keys import Referring
-from leasehold.schema_change.steps.element_paths import ElementPath
+from leasehold.schema_change.steps.element_paths import ElementPath, drop_numbering
 from leasehold.sql.syntax.statements import (
     AlterTable,
     DropTable,
@@ -103,14 +103,24 @@ class Changes:
         children = [child for child, _ in found]
         for child in children:
             free_table(catalog, child, earlier)
-        self.paths += tuple(drop_along(found))
-        self.join(children)
+        own = self.table.table_id
+        self.paths += tuple(
+            replace(path, table_id=0) if path.table_id == own else path
+            for path in drop_along(found)
+        )
+        self.join(child for child in children if child.table_id != own)
 
     def join(self, tables: Iterable[Descriptor]) -> None:
         """Let other tables join in: each step makes a version of those that it edits."""
         joining = {table.table_id: table.version + 1 for table in tables}
         self.versions |= joining
         self.joins = tuple(sorted({*self.joins, *joining}))
+
+
+def drop_default_of(user: User, table: Descriptor) -> ElementPath:
+    """Return the path of a default that draws from a sequence which goes, in a job of `table`."""
+    table_id = 0 if user.table.table_id == table.table_id else user.table.table_id
+    return replace(drop_numbering(user.column), table_id=table_id)
 
 
 def find_table(

@@ -57,6 +57,7 @@ def check_rights(change: Change, catalog: Catalog, actor: int) -> None:
             check_create(access, actor, change.schema)
             for key in change.foreign_keys:
                 _check_reference(catalog, actor, key, change.name)
+            check_likes(change, catalog, actor)
         case CreateSequence():
             check_create(access, actor, change.schema)
         case AlterTable():
@@ -88,8 +89,9 @@ def _names_said(change: Change) -> Iterator[str]:
             yield name
         case DropTable(name=name) | DropIndex(name=name) | DropSequence(name=name):
             yield name
-    keys = change.foreign_keys if isinstance(change, CreateTable) else ()
-    yield from (key.table for key in keys)
+    if isinstance(change, CreateTable):
+        yield from (key.table for key in change.foreign_keys)
+        yield from (like.table for like in change.likes)
 
 
 def check_create(access: Access, actor: int, schema: str = "") -> None:
@@ -161,6 +163,18 @@ def _check_reference(catalog: Catalog, actor: int, key: ForeignKeyDefinition, ch
         Privilege.REFERENCES,
         parent.name,
     )
+
+
+def check_likes(change: CreateTable, catalog: Catalog, actor: int) -> None:
+    """Check that `actor` may read the tables that a new one is made like: that tells what they are
+    like. Raises InsufficientPrivilege."""
+    for like in change.likes:
+        view = catalog.access.views_by_name.get(like.table)
+        found = _find(catalog, like.table) if view is None else view.relation
+        if found is not None:
+            columns = [column.position for column in found.by_name.values()]
+            wanted, number = Privilege.SELECT, found.table_id
+            check_privilege(catalog.access, actor, "table", number, columns, wanted, found.name)
 
 
 def _check_same_owner(catalog: Catalog, change: OwnSequence) -> None:

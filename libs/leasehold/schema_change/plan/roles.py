@@ -65,6 +65,12 @@ NOTICE: Final = ("NOTICE", "00000")
 WARNING: Final = ("WARNING", "01000")
 
 
+def remark_not_kept(setting: str) -> Remark:
+    """Return the remark that a setting which sessions were to begin with is not kept."""
+    words = "is not kept for sessions to begin with: each says it by SET, or in its options"
+    return Remark(*WARNING, f'setting "{setting:.80}" {words}')
+
+
 class AccessChanged(NamedTuple):
     access: Access
     remarks: tuple[Remark, ...] = ()
@@ -152,7 +158,7 @@ class RoleChanges:
             own = options == own_password and options.password is not None
             own |= options in (
                 RoleOptions(revokes_key=True),
-                RoleOptions(search_path=options.search_path),
+                RoleOptions(search_path=options.search_path, not_kept=options.not_kept),
             )
             if role != self._me or not own:
                 raise InsufficientPrivilege("permission denied")
@@ -196,6 +202,8 @@ class RoleChanges:
             self.remark(NOTICE, "SYSID can no longer be specified")
         if options.empty_password:
             self.remark(NOTICE, "empty string is not a valid password, clearing password")
+        if options.not_kept:
+            self.remarks.append(remark_not_kept(options.not_kept))
 
     # ------------------------------------------------------------ DROP
 

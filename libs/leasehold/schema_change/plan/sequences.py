@@ -32,9 +32,14 @@ from leasehold.catalog.sequence_ownership import (
 from leasehold.model.errors import DuplicateObject, UnknownTable, WrongIdentity
 from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table, is_table
 from leasehold.schema_change.plan.dependents import Doomed, cascade_notice
-from leasehold.schema_change.plan.results import Changes, CreateTablePlan, NothingToDo, RestartPlan
+from leasehold.schema_change.plan.results import (
+    Changes,
+    CreateTablePlan,
+    NothingToDo,
+    RestartPlan,
+    drop_default_of,
+)
 from leasehold.schema_change.steps.element_paths import (
-    drop_numbering,
     rename,
     reword_drawn,
     set_numbering,
@@ -128,10 +133,7 @@ def _drop_sequence(
     first, *others = {user.table.table_id: user.table for user in users}.values()
     for table in (first, *others):
         free_table(catalog, table)
-    gone = (
-        replace(drop_numbering(u.column), table_id=0 if u.table is first else u.table.table_id)
-        for u in users
-    )
+    gone = (drop_default_of(user, first) for user in users)
     made = Changes(first, "drop sequence", name, (*gone, drop_sequence(found, 1)))
     made.join((*others, found))
     made.notices = tuple(cascade_notice(user.words) for user in users)

@@ -47,7 +47,7 @@ from leasehold.model.records.log import (
 )
 from leasehold.model.records.requests import Operation
 from leasehold.schema_change.plan.answers import answer_of_several, read_notices
-from leasehold.schema_change.plan.busy_tables import NO_EARLIER_DROPS, EarlierDrops
+from leasehold.schema_change.plan.busy_tables import NO_EARLIER_DROPS, EarlierDrops, is_table
 from leasehold.schema_change.plan.drops import (
     as_write_only,
     collect_names,
@@ -90,8 +90,14 @@ from leasehold.schema_change.plan.results import (
 from leasehold.schema_change.plan.rights import check_owners, check_rights, check_truncate
 from leasehold.schema_change.plan.role_changes import change_access
 from leasehold.schema_change.plan.sequences import split_owner
+from leasehold.schema_change.plan.table_like import expand_likes
 from leasehold.schema_change.plan.transaction_job import join_tables, refuse_in_transaction
-from leasehold.schema_change.plan.views import change_views, follow_tables, refuse_view
+from leasehold.schema_change.plan.views import (
+    as_of_view,
+    change_views,
+    follow_tables,
+    refuse_view,
+)
 from leasehold.sql.syntax.object_statements import (
     Comment,
     EnumStatement,
@@ -151,6 +157,8 @@ class StatementBatch:
     written: frozenset[int] = frozenset()
     demands: frozenset[tuple[int, int]] = frozenset()
     temporary: bool = False
+    shared: Catalog | None = None
+    """Beside temporary tables: those of all sessions, for LIKE."""
     _stays_gone: bool = False
     """What is taken away can't come back: its schema goes with the request."""
     _renamed: str = ""
@@ -309,8 +317,11 @@ class StatementBatch:
         if not self.keeps_deferred:
             change = without_deferred(change)
         ahead = self._ahead()
+        if isinstance(change, CreateTable) and change.likes:
+            return self._take_like(change, ahead, (sql, request_id, context, rows_about))
         if self._renamed:
             raise self._renames_schema()
+        change = as_of_view(change, ahead.access)
         check_namespace(change, ahead)
         refuse_enum_name(change, ahead.access)
         if isinstance(change, ViewStatement):
@@ -320,7 +331,7 @@ class StatementBatch:
         if isinstance(change, NamespaceStatement):
             return self._take_namespace(change, ahead, (sql, request_id, context, rows_about))
         if isinstance(change, Comment) and self.comments:
-            commented = comment_on(change, ahead)
+            commented = comment_on(change, ahead, self.actor)
             if commented is not None:
                 self.catalog.access = commented
                 return {"access": True}
@@ -417,6 +428,17 @@ class StatementBatch:
             answer["notice"] = "; ".join(notices)
         if len(notices) > 1:
             answer["notices"] = notices
+        return answer
+
+    def _take_like(self, change: CreateTable, ahead: CatalogAhead, said: tuple[Any, ...]) -> Answer:
+        """Make a table like others, then the indexes and comments that it is to have."""
+        check_rights(change, ahead, self.actor)
+        if change.if_not_exists and is_table(ahead, change.name):
+            return self.take(replace(change, likes=()), *said)
+        made = expand_likes(change, ahead, self.shared)
+        answer = self.take(made.table, *said)
+        for each in made.behind:
+            self.take(each, *said)
         return answer
 
     def _take_view(self, change: ViewStatement, ahead: CatalogAhead) -> Answer:

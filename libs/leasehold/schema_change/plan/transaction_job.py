@@ -68,9 +68,16 @@ def join_tables(
 def refuse_in_transaction(planned: JobPlan) -> None:
     """Refuse what can't be a part of a transaction's job. Raises FeatureNotSupported."""
     if moves_rows(planned):
-        raise FeatureNotSupported(
+        made = (path.element for path in planned.paths if path.new)
+        another_key = any(isinstance(each, Descriptor) and not each.sequence for each in made)
+        words = (
             f"another primary key for table {planned.job.table!r}, whose rows go over into another"
-            " table for that, is not supported inside a transaction block",
+            " table for that,"
+            if another_key
+            else f"a change of table {planned.job.table!r} that a sequence or a table goes with"
+        )
+        raise FeatureNotSupported(
+            f"{words} is not supported inside a transaction block",
             hint=f"Move it out of the transaction: {planned.job.sql:.200}",
             table=planned.job.table,
         )

@@ -4,6 +4,7 @@ has no states (`catalog/view.py`). In PostgreSQL's words."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from leasehold.catalog.access import Access, check_owner
@@ -23,6 +24,7 @@ from leasehold.model.errors import (
     Refused,
     SyntaxInvalid,
     UndefinedParameter,
+    UnknownColumn,
     UnknownSchema,
     UnknownTable,
     WrongObject,
@@ -36,6 +38,8 @@ from leasehold.sql.syntax.object_statements import (
     CreateView,
     DropView,
     RenameView,
+    RenameViewColumn,
+    SetViewOptions,
     ViewStatement,
 )
 from leasehold.sql.syntax.positions import position_of, with_position
@@ -65,6 +69,10 @@ def change_views(
         return _create(change, catalog, actor), ()
     if isinstance(change, RenameView):
         return _rename(change, catalog, actor)
+    if isinstance(change, RenameViewColumn):
+        return _rename_column(change, catalog, actor)
+    if isinstance(change, SetViewOptions):
+        return _set_options(change, catalog, actor)
     return _drop(change, catalog, actor)
 
 
@@ -96,6 +104,8 @@ def _create(change: CreateView, catalog: Catalog, actor: int) -> Access:
         return access.without_object(view.table_id).with_view(view).with_owner(view.table_id, actor)
     _check_replaced(before, view)
     view = view._replace(table_id=before.table_id)
+    if len(view.columns) > len(before.columns):
+        access = _remember(access, before)
     if before.table_id in _views_below(access, view):
         raise InvalidObject(f'infinite recursion detected in rules for relation "{view.name}"')
     return access.with_view(view)
@@ -163,7 +173,7 @@ def _bind(change: CreateView, catalog: Catalog) -> View:
         for name, table in binder.views.named_tables.items()
     )
     views = {name: view.table_id for name, view in binder.views.named_views.items()}
-    return View(0, change.name, change.text, columns, tables, views, change.schema)
+    return View(0, change.name, change.text, columns, tables, views, change.schema, change.options)
 
 
 def _names(change: CreateView, names: Sequence[str]) -> list[str]:
@@ -208,32 +218,98 @@ def _views_below(access: Access, view: View) -> set[int]:
 
 
 def _rename(change: RenameView, catalog: Catalog, actor: int) -> tuple[Access, tuple[str, ...]]:
-    """Give a view another name. Those that rest on it find it by the one that it had."""
-    access, names = catalog.access, relation_names(catalog)
+    """Give a view another name. Those that rest on it know it by its id."""
+    access = catalog.access
+    found = _find_altered(change, catalog, actor)
+    if isinstance(found, str):
+        return access, (found,)
+    if change.to in relation_names(catalog):
+        raise DuplicateObject(
+            f"relation {change.to!r} already exists", table=change.to, position=change.position
+        )
+    return access.with_view(found._replace(name=change.to)), ()
+
+
+def _rename_column(
+    change: RenameViewColumn, catalog: Catalog, actor: int
+) -> tuple[Access, tuple[str, ...]]:
+    """Give a column of a view another name. Those that rest on it go on by the one of before."""
+    access = catalog.access
+    found = _find_altered(change, catalog, actor)
+    if isinstance(found, str):
+        return access, (found,)
+    names = [column.name for column in found.columns]
+    if change.column not in names:
+        raise UnknownColumn(
+            f'column "{change.column}" does not exist',
+            table=found.name,
+            column=change.column,
+            position=change.position,
+        )
+    if change.to in names:
+        raise DuplicateColumn(
+            f'column "{change.to}" of relation "{found.name}" already exists',
+            table=found.name,
+            column=change.to,
+            position=change.position,
+        )
+    columns = tuple(
+        replace(column, name=change.to) if column.name == change.column else column
+        for column in found.columns
+    )
+    return _remember(access, found).with_view(found._replace(columns=columns)), ()
+
+
+def _set_options(
+    change: SetViewOptions, catalog: Catalog, actor: int
+) -> tuple[Access, tuple[str, ...]]:
+    access = catalog.access
+    found = _find_altered(change, catalog, actor)
+    if isinstance(found, str):
+        return access, (found,)
+    said = {option.partition("=")[0] for option in change.options}.union(change.reset)
+    kept = (option for option in found.options if option.partition("=")[0] not in said)
+    return access.with_view(found._replace(options=(*kept, *change.options))), ()
+
+
+def _find_altered(
+    change: RenameView | RenameViewColumn | SetViewOptions, catalog: Catalog, actor: int
+) -> View | str:
+    """Return the view that is altered, or with IF EXISTS the notice that there is none. Raises
+    WrongObject, UnknownTable, InsufficientPrivilege."""
+    access = catalog.access
     found = access.views_by_name.get(change.name)
-    if found is None and change.name in names:
+    if found is None and change.name in relation_names(catalog):
         raise WrongObject(
             f'"{change.name}" is not a view', table=change.name, position=change.position
         )
     if found is None:
         words = f'relation "{change.name}" does not exist'
         if change.if_exists:
-            return access, (f"{words}, skipping",)
+            return f"{words}, skipping"
         raise UnknownTable(words, table=change.name, position=change.position)
     check_owner(access, actor, found.table_id, found.name, "view")
-    user = next(_users_of(access, found.table_id), None)
-    if user is not None:
-        raise FeatureNotSupported(
-            f"view {found.name!r} can't get another name while view {user.name!r} rests on it: DROP"
-            " that, and make it anew behind",
-            table=found.name,
-            position=change.position,
-        )
-    if change.to in names:
-        raise DuplicateObject(
-            f"relation {change.to!r} already exists", table=change.to, position=change.position
-        )
-    return access.with_view(found._replace(name=change.to)), ()
+    return found
+
+
+def _remember(access: Access, view: View) -> Access:
+    """Return `access` whose views over `view` know its columns as they are now."""
+    for user in list(_users_of(access, view.table_id)):
+        access = access.with_view(user.with_known(view))
+    return access
+
+
+def has_later_form(access: Access, before: Access) -> bool:
+    """Return whether a view that is not in `before` is one that earlier releases would read
+    otherwise: by a name of before, or with the privileges of its owner."""
+    for number, view in access.views.items():
+        was = before.views.get(number)
+        if was is view:
+            continue
+        renamed = was is not None and was.name != view.name
+        if view.options or view.known or (renamed and any(_users_of(access, number))):
+            return True
+    return False
 
 
 # ------------------------------------------------------------------ DROP VIEW
@@ -291,6 +367,15 @@ def _without(access: Access, views: Iterable[View]) -> tuple[Access, tuple[str, 
 
 
 # ------------------------------------------------------------------ tables of views
+
+
+def as_of_view(change: Change, access: Access) -> Change:
+    """Return a change of a table as one of the view that it names, where that takes it as well:
+    ALTER TABLE v RENAME TO w."""
+    match change:
+        case AlterTable(table=name, actions=(RenameTable(to=to),)) if name in access.views_by_name:
+            return RenameView(name, to, change.if_exists, change.position)
+    return change
 
 
 def refuse_view(change: Change, access: Access) -> None:

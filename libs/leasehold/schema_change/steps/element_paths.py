@@ -350,11 +350,12 @@ def remake_check(old: Check, new: Check) -> tuple[ElementPath, ElementPath]:
     return replace(made, before_commit=(*waits, *stages)), drop_check(old)
 
 
-def constrain_by(index: Index, name: str) -> ElementPath:
+def constrain_by(index: Index, name: str, deferrable: str = "") -> ElementPath:
     """Make an index that is there that of a UNIQUE constraint, which gives it its name."""
+    made: dict[str, Any] = {"constraint": True, "deferrable": deferrable}
     if name == index.name:
-        return ElementPath(index, after_commit=(Stage({"constraint": True}),))
-    named = Stage({"constraint": True, "name": name, "alias": index.name})
+        return ElementPath(index, after_commit=(Stage(made),))
+    named = Stage({**made, "name": name, "alias": index.name})
     return ElementPath(index, after_commit=(named, Stage({"alias": ""})))
 
 
@@ -377,6 +378,13 @@ def add_check(check: Constraint, *, not_valid: bool) -> ElementPath:
         return ElementPath(check, True, after_commit=(WRITE_ONLY,))
     enforced = enforcing_stage({"state": State.WRITE_ONLY})
     return ElementPath(check, True, (enforced,), (PUBLIC,))
+
+
+def defer(key: ForeignKey, initially: str) -> ElementPath:
+    """Change when sessions look at a foreign key, INITIALLY what it is then; "" = it is not
+    deferrable. The master looks at it whatever they do."""
+    change = {"deferred": initially == "deferred", "deferrable": initially == "immediate"}
+    return ElementPath(key, after_commit=(Stage(change),), irreversible_from=NEVER)
 
 
 def delay_behind(path: ElementPath, index: ElementPath) -> ElementPath:

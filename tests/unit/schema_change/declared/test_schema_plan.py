@@ -163,6 +163,15 @@ CASES: Final = {
             )
         ],
     ),
+    "when foreign keys are looked at": Case(
+        T + "CREATE TABLE c (a int REFERENCES t, b int REFERENCES t DEFERRABLE INITIALLY DEFERRED)",
+        T + "CREATE TABLE c (a int REFERENCES t DEFERRABLE, b int REFERENCES t DEFERRABLE INITIALLY"
+        " DEFERRED)",
+        [
+            "ALTER TABLE c DROP CONSTRAINT c_a_fkey",
+            "ALTER TABLE c ADD CONSTRAINT c_a_fkey FOREIGN KEY (a) REFERENCES t(id) DEFERRABLE",
+        ],
+    ),
     "a view is out of the way and comes again": Case(
         T + "CREATE VIEW v AS SELECT a FROM t; COMMENT ON VIEW v IS 'x'",
         T.replace("a int", "a bigint")
