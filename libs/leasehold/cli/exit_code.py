@@ -5,12 +5,14 @@ from __future__ import annotations
 from enum import IntEnum
 
 from leasehold.model.errors import (
+    BackupUnavailable,
     BusUnavailable,
     ConfigurationError,
     LeaseholdError,
     LedgerUnavailable,
     NodeUnreachable,
     OutcomeUnknown,
+    SnapshotUnavailable,
 )
 
 
@@ -18,14 +20,16 @@ class ExitCode(IntEnum):
     OK = 0
     NOT_RIGHT = 1  # the thing asked about is not right: refused, failed, findings, no master
     USAGE = 2  # argparse's own code for arguments it can't read
-    UNREACHABLE = 3  # the broker, the ledger or a node
+    UNREACHABLE = 3  # the broker, the ledger, a node, or where backups lie
     UNKNOWN = 4  # it may have happened or not (T5)
 
 
 def exit_code_of(error: LeaseholdError) -> ExitCode:
     """The exit code for an error that ended the command."""
     match error:
-        case BusUnavailable() | LedgerUnavailable() | NodeUnreachable():
+        case BusUnavailable() | LedgerUnavailable():
+            return ExitCode.UNREACHABLE
+        case NodeUnreachable() | SnapshotUnavailable() | BackupUnavailable():
             return ExitCode.UNREACHABLE
         case OutcomeUnknown():
             return ExitCode.UNKNOWN

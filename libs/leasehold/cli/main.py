@@ -20,7 +20,8 @@ from leasehold.settings.client import ClientSettings
 
 EPILOG = """\
 exit codes: 0 ok · 1 the thing asked about is not right · 2 wrong usage or settings ·
-            3 the broker, the ledger or a node can't be reached · 4 the outcome is not known
+            3 the broker, the ledger, a node or the place of backups can't be reached ·
+            4 the outcome is not known
 
 settings (environment): LEASEHOLD_KAFKA, LEASEHOLD_REDIS, LEASEHOLD_DATABASE, …
 """

@@ -190,6 +190,11 @@ class PendingChanges:
         self._hold(OPERATION_BYTES, operation.values)
         self.operations.append(operation)
 
+    @property
+    def written(self) -> Mapping[int, Descriptor]:
+        """The tables, by id, that were there and of which it has written rows at any time."""
+        return self._written
+
     def has_only_own_rows(self, table: Descriptor) -> bool:
         """Return whether no row of a table is there but those written here."""
         return table.provisional or table.table_id in self.emptied

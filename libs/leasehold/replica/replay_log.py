@@ -62,13 +62,14 @@ class Asked(NamedTuple):
 class Shown:
     """Rows of a query that its client has been given, as their number and a digest: many rows may
     be shown, and none is asked for again. `ended`: the client knows that there are no more.
-    `ordered`: their order was asked for; else they are a multiset."""
+    `ordered`: their order was asked for; else they are a multiset. `behind`: as of `Answer`."""
 
     told: Told
     ordered: bool
     count: int = 0
     ended: bool = False
     digest: int = 0
+    behind: int = 0
 
     def add(self, rows: Sequence[Any]) -> None:
         for row in rows:
@@ -80,10 +81,10 @@ class Shown:
             self.digest %= 1 << (8 * _DIGEST_BYTES)
         self.count += len(rows)
 
-    def again(self, fetch: Callable[[int], Sequence[Any]]) -> Shown:
+    def again(self, fetch: Callable[[int], Sequence[Any]], behind: int = 0) -> Shown:
         """What is shown by as many rows of a replay, or by all where the client knows the end.
         `fetch` gives at most so many of the next ones, none at the end."""
-        shown = Shown(self.told, self.ordered)
+        shown = Shown(self.told, self.ordered, behind=behind)
         while self.ended or shown.count < self.count:
             left = BATCH_ROWS if self.ended else min(BATCH_ROWS, self.count - shown.count)
             found = fetch(left)
@@ -95,7 +96,7 @@ class Shown:
 
     @property
     def answer(self) -> Answer:
-        return Answer(self.told, (self.count, self.ended, self.digest), ordered=True)
+        return Answer(self.told, (self.count, self.ended, self.digest), True, self.behind)
 
 
 class ReadAgain(Protocol):

@@ -93,7 +93,8 @@ def open_replica(
     `path`: its store, kept between runs so that it only has to catch up (default: the folder of
     this node, LEASEHOLD_DATA/LEASEHOLD_NODE). `wait_s` 0 does not wait. Raises NotCoherent when
     that takes longer, ConfigurationError when another process has the store open, or when it can't
-    hold those tables alone, SnapshotUnavailable when nobody has a copy for it.
+    hold those tables alone, SnapshotUnavailable when nobody has a copy for it, BusUnavailable when
+    Kafka can't be reached: try again later.
     """
     given = settings or ClientSettings.read()
     wish = given.replica.wish

@@ -18,6 +18,27 @@ RowName: TypeAlias = tuple[int, Key]
 """A table's id, and a key in storage form."""
 SEEN_BYTES: Final = 300
 """Of a row that was read, beside its key: about what keeps that."""
+_MARK_BITS: Final = (1 << 64) - 1
+
+
+class HeldRows:
+    """The rows that nobody else may change before the transaction commits, or it runs again: those
+    that it has locked, and those that a statement has found and changed or deleted, which in
+    PostgreSQL make others wait just so. What is shown from then on stands behind them.
+
+    `mark` stands for which they are and the genids that they had: a replay that comes to the same
+    one has found each of them as it was. It is kept in one process, and 0 if there are none.
+    """
+
+    def __init__(self) -> None:
+        self.mark = 0
+
+    def __bool__(self) -> bool:
+        return self.mark != 0
+
+    def add(self, name: RowName, genids: Genids) -> None:
+        """Add a row. `genids` are {} for one that ON CONFLICT has not found."""
+        self.mark += (hash((name, frozenset(genids.items()))) & _MARK_BITS) + 1
 
 
 class Locked(NamedTuple):
@@ -32,7 +53,7 @@ class RowsSeen:
 
     ROLLBACK TO takes nothing of it back: the client knows what was read. `reads` is the read set of
     levels that verify all reads, and of SELECTV at every level. `locked`: the rows of FOR UPDATE
-    and its like, which are verified as well.
+    and its like, which are verified as well; `held`: those and the ones that were written.
     """
 
     def __init__(self, budget: Budget) -> None:
@@ -40,6 +61,7 @@ class RowsSeen:
         self._budget = budget
         self.reads = ReadsSoFar()
         self.locked: dict[RowName, Locked] = {}
+        self.held = HeldRows()
         self._genids: dict[RowName, Genids] = {}
         self._elements: dict[RowName, set[int]] = {}
 
@@ -84,6 +106,11 @@ class RowsSeen:
         if locks and name not in self.locked:
             self._budget.hold(SEEN_BYTES + size_of(key))
             self.locked[name] = Locked(descriptor, genids)
+            self.held.add(name, genids)
+
+    def genids_of(self, name: RowName) -> Genids | None:
+        """Return the genids that the first read of a row has seen, None where none has found it."""
+        return self._genids.get(name)
 
     def expected(self, descriptor: Descriptor, key: Key, changed: Iterable[int]) -> Expected:
         """Return the genids of the locks over the columns that were read or are changed (T1)."""

@@ -29,6 +29,7 @@ from leasehold.schema_change.plan.joined_jobs import find_demanded
 from leasehold.schema_change.plan.results import refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.transaction_job import refuse_altered_sequences
+from leasehold.schema_change.plan.views import as_of_view
 from leasehold.sql.ddl.schema_statements import (
     STATEMENTS_MAX,
     parse_statements,
@@ -191,6 +192,7 @@ class BlockSchema:
         for statement, sql in said:
             assert not isinstance(statement, Explain), "that changes nothing"
             planned = {*script.plans}
+            of_view = as_of_view(statement, script.catalog.access)
             answer = script.take(statement, sql, b"", context, lambda _: -1)
             if _needs_hold(script):
                 refuse_altered_sequences(script.plans.values())
@@ -200,7 +202,7 @@ class BlockSchema:
                 drops.append(statement)
                 forgotten |= planned - script.plans.keys()
             elif answer.keys() != {"notice"}:
-                late |= {len(texts)} if _is_late(statement) else set()
+                late |= {len(texts)} if _is_late(of_view) else set()
                 of_type = isinstance(statement, EnumStatement)
                 twice |= {len(texts)} if of_type else set()
                 texts.append(sql)

@@ -12,6 +12,7 @@ from leasehold.adapters.sqlite.statement_run import StatementRun
 from leasehold.adapters.sqlite.write import RowWrite, own_rows
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.model.errors import ROW_NUMBER, Refused
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.replica.queries import BYTES_MAX, ROWS_MAX, as_tuples, python_rows, stored
@@ -172,7 +173,7 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
     moving: list[tuple[Key, dict[str, Any]]] = []
     table = writes.name_of(descriptor)
     hidden = descriptor.hidden_key
-    for write in rows:
+    for number, write in enumerate(rows):
         if hidden and write.before is None:
             writes.insert_with_hidden_key(table, write.key, _given_values(descriptor, write))
             continue
@@ -192,7 +193,11 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
         there = True
         if write.before is None:
             _move(writes, table, moving)  # it may take a key that one before it leaves
-            writes.insert(table, key, values, _names(descriptor, write.arbiters))
+            try:
+                writes.insert(table, key, values, _names(descriptor, write.arbiters))
+            except Refused as error:
+                error.detail = {**error.detail, ROW_NUMBER: number}
+                raise
         elif write.after is None:
             there = writes.delete(table, key, found=found)
         elif moves:

@@ -6,11 +6,12 @@ Each transaction begins with what the session has; what it leaves is the session
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from leasehold.catalog.access import Access
+from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import TEMPORARY_FROM, Descriptor
 from leasehold.catalog.elements import CommitContext
@@ -21,8 +22,10 @@ from leasehold.model.records.events import Image
 from leasehold.replica.rows_seen import RowName
 from leasehold.replica.sequences.session_values import LocalSequence
 from leasehold.schema_change.plan.answers import Told, read_all_told
+from leasehold.schema_change.plan.rights import check_likes
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
+from leasehold.sql.functions.system.session import caller_of
 from leasehold.sql.syntax.object_statements import (
     Comment,
     ObjectKind,
@@ -114,19 +117,28 @@ class TemporarySchema:
                 )
 
     def with_changes(
-        self, said: Sequence[Said], access: Access, context: CommitContext
+        self,
+        said: Sequence[Said],
+        access: Access,
+        context: CommitContext,
+        shared: Callable[[], Catalog] = Catalog,
     ) -> tuple[TemporarySchema, list[Told]]:
         """Return it with what statements ask for, and what is told of that. `access`: the types
-        that there are. Raises what `StatementBatch.take` raises, FeatureNotSupported."""
+        that there are; `shared` gives the tables of all sessions, which some may be LIKE. Raises
+        what `StatementBatch.take` raises, FeatureNotSupported, InsufficientPrivilege."""
         script = self._script(access)
         at_commit = dict(self.at_commit)
         notices: list[Told] = []
         for statement, sql in said:
             assert not isinstance(statement, Truncate | Explain), "neither is a change of one"
+            if isinstance(statement, CreateTable) and statement.likes:
+                script.shared = shared()
+                check_likes(statement, script.shared, caller_of(context).role_id)
             answer = script.take(statement, sql, b"", context, lambda _: -1)
             notices += read_all_told(answer)
             if isinstance(statement, CreateTable) and "table" in answer and statement.on_commit:
                 at_commit[answer["table"]] = statement.on_commit
+        script.shared = None
         for table in script.made.values():
             if table.foreign_keys:
                 raise FeatureNotSupported(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +16,7 @@ from leasehold.model.errors import MalformedRequest, Uncommittable
 from leasehold.model.ids import hidden_keys
 from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Row
+from leasehold.model.records.events import Genids
 from leasehold.model.records.requests import (
     ChangeRequest,
     Expression,
@@ -34,6 +35,7 @@ from leasehold.replica.schema_in_transaction import BlockSchema
 from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from leasehold.replica.temporary_tables import TemporaryTables
 from leasehold.rows.index_entries import entry_of
+from leasehold.sql.binding.select_for_verify import ShownRow
 from leasehold.transaction.binding import binding
 from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.isolation import ISOLATION, Isolation, Level
@@ -217,6 +219,8 @@ class WriteSet:
             raise primary_key_exists(descriptor, stored)
         binding(descriptor).values(values, None)
         self._add(OperationKind.INSERT, descriptor, stored, values, None, arbiters)
+        if arbiters:
+            self._hold(descriptor, stored, {})  # another one's would be waited for, and changed
         self.pending.put(name, inserted_row(descriptor, stored, values))
 
     def insert_with_hidden_key(self, table: str, stored: Key, values: Mapping[str, Any]) -> None:
@@ -286,7 +290,7 @@ class WriteSet:
                 self._check_own(table, name)
             if before is not None and name not in self.pending.rows:
                 concerned = descriptor.public_ids if moves else descriptor.changed_with(given)
-                expect = self.seen.expected(descriptor, stored, concerned)
+                expect = self._hold_changed(descriptor, stored, row, concerned)
         if before is None:
             return None
         after = with_generated(descriptor, {**before, **values})
@@ -316,7 +320,7 @@ class WriteSet:
                 return False
             self._check_own(table, name)
             if name not in self.pending.rows:
-                expect = self.seen.expected(descriptor, stored, descriptor.public_ids)
+                expect = self._hold_changed(descriptor, stored, row, descriptor.public_ids)
         self._add(OperationKind.DELETE, descriptor, stored, {}, expect)
         self.pending.put(name, None)
         return True
@@ -394,6 +398,16 @@ class WriteSet:
                     return False
         return True
 
+    def held_rows(self) -> Iterator[ShownRow]:
+        """Yield the rows that it has locked, or changed or deleted, as it has found them."""
+        for (_, key), (table, genids) in self.seen.locked.items():
+            yield ShownRow(table, key, genids)
+        written = self.pending.written
+        for table_id, key in self.pending.rows:
+            found = self.seen.genids_of((table_id, key))
+            if table_id in written and found is not None:
+                yield ShownRow(written[table_id], key, found)
+
     def job_request(self, request_id: bytes) -> ChangeRequest:
         """Return the request of the job that is held for the rows."""
         pending = self.pending
@@ -440,6 +454,20 @@ class WriteSet:
         return request._replace(reads=request.reads._replace(tables=tables))
 
     # ------------------------------------------------------------ inside
+
+    def _hold(self, descriptor: Descriptor, stored: Key, genids: Genids) -> None:
+        """Hold a row, which others may not change from now on. Where own writes are not seen a
+        change keeps nobody away, and a temporary table is the session's alone."""
+        if self.isolation.own_writes and not descriptor.temporary:
+            self.seen.held.add((descriptor.table_id, stored), genids)
+
+    def _hold_changed(
+        self, descriptor: Descriptor, stored: Key, row: Row | None, concerned: Iterable[int]
+    ) -> Expected:
+        """Hold a row that is changed from now on, and return what its commit expects."""
+        if row is not None:
+            self._hold(descriptor, stored, row.genids)
+        return self.seen.expected(descriptor, stored, concerned)
 
     def _check_own(self, table: str, name: RowName) -> None:
         """Raise Uncommittable (T2): who doesn't see his own writes may change a row that he has

@@ -25,6 +25,7 @@ from leasehold.replica.replay_log import Contradicted, FailedAgain, Shown, Step
 from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sql_reads import Seen
 from leasehold.sql.planning.plan import Prepared
+from leasehold.sql_session.statement_log import SHOWN_MAX
 from leasehold.sql_session.transaction import ReplayableTransaction, Savepoint
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.replay_comparison import Answer, Told, contradiction
@@ -208,6 +209,31 @@ def _check_locks(
     )
 
 
+def check_told(
+    transaction: ReplayableTransaction,
+    fresh: Callable[[], ReplayableTransaction],
+    limits: Limits,
+) -> None:
+    """Check that what a transaction was told so far is what it would be told now, where others have
+    changed a row since that it has locked or changed. In PostgreSQL it would have waited for them,
+    and then been told what is so behind them. Raises Contradicted, GaveUp (40001)."""
+    if transaction.held_rows_stand():
+        return
+    if not transaction.isolation.replays:
+        raise GaveUp(
+            "could not serialize access: a row that this transaction has locked or changed was"
+            " changed since"
+        )
+    if not transaction.log.steps:
+        return
+    running = fresh()
+    running.sequence_values.take_over(transaction.sequence_values)
+    try:
+        rerun_steps(transaction.log.steps, running, limits)
+    finally:
+        running.close()
+
+
 def _rerun(
     first: ReplayableTransaction,
     last: ReplayableTransaction,
@@ -222,6 +248,11 @@ def _rerun(
     # ⚠ The first one, too, before: what it had pinned nobody reads any more, and a schema change
     # would wait for it as long as conflicts go on.
     last.close()
+    if first.log.shows_too_much:
+        raise Contradicted(
+            f"could not serialize access: more than {SHOWN_MAX} queries were answered behind rows"
+            " that this transaction has locked or changed, too many to run again"
+        )
     running = fresh()
     running.sequence_values.take_over(first.sequence_values)
     try:
@@ -288,7 +319,7 @@ def rerun_step(
             rows = running.read(plan, snapshot, asked.values, limits)
             try:
                 if step.shown is not None:
-                    return Step(asked, shown=step.shown.again(rows.fetch))
+                    return Step(asked, shown=step.shown.again(rows.fetch, running.log.held.mark))
                 for _ in rows:  # it failed, and does so where a row is computed
                     pass
                 return Step(asked)

@@ -16,10 +16,11 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
 from leasehold.catalog.states import READABLE
 from leasehold.model.budget import Budget, size_of
-from leasehold.model.errors import DuplicateKey, FeatureNotSupported
+from leasehold.model.errors import ROW_NUMBER, DuplicateKey, FeatureNotSupported, Refused
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.model.records.requests import ReadRange
+from leasehold.replica.deferred_keys import AS_DEFINED, DeferredKeys
 from leasehold.replica.pending_changes import PendingChanges
 from leasehold.replica.row_values import image_of
 from leasehold.rows.index_entries import EntryOf, entries_kept, key_of
@@ -80,15 +81,29 @@ class ConstraintCheck:
         self._lost = lost
 
     def check(
-        self, descriptor: Descriptor, writes: Sequence[RowWrite], snapshot: SqliteSnapshot
+        self,
+        descriptor: Descriptor,
+        writes: Sequence[RowWrite],
+        snapshot: SqliteSnapshot,
+        deferred: DeferredKeys = AS_DEFINED,
     ) -> Sequence[Claim]:
-        """Return what `remember` takes, once it is written. Raises CheckViolation, DuplicateKey,
-        and what a CHECK or the key of an index raises on a row."""
+        """Return what `remember` takes, once it is written; of constraints that are left to COMMIT
+        nothing. Raises CheckViolation, DuplicateKey, and what a CHECK or the key of an index raises
+        on a row."""
         bound = binding(descriptor)
-        for write in writes:
-            if write.after is not None:
+        for number, write in enumerate(writes):
+            if write.after is None:
+                continue
+            try:
                 bound.check_shown(write.before, write.after)
-        uniques = [i for i in descriptor.enforced_uniques if i.state in READABLE]
+            except Refused as error:
+                error.detail = {**error.detail, ROW_NUMBER: number}
+                raise
+        uniques = [
+            index
+            for index in descriptor.enforced_uniques
+            if index.state in READABLE and (descriptor.temporary or not deferred.has_unique(index))
+        ]
         self._lost.note(descriptor, writes)
         if not uniques or self._lost.may_be_followed(descriptor, snapshot):
             return ()
@@ -98,6 +113,29 @@ class ConstraintCheck:
             if index in uniques:
                 claims += self._check_unique(statement, index, entry_of, writes)
         return claims
+
+    def check_deferred(
+        self, names: Sequence[str], tables: Sequence[Descriptor], snapshot: SqliteSnapshot
+    ) -> None:
+        """Look at the deferrable UNIQUE constraints `names` (() = all) over what was written so
+        far. Raises DuplicateKey."""
+        written = {table_id for table_id, _ in self._pending.rows}
+        for table in tables:
+            indexes = [
+                (index, entry_of)
+                for index, entry_of in entries_kept(table)
+                if index.deferrable and (not names or index.name in names)
+            ]
+            if not indexes or table.temporary or table.table_id not in written:
+                continue
+            try:
+                images = self._pending.images((table.table_id,))[table.table_id][1]
+            except FeatureNotSupported:  # a value that the master decides: COMMIT tells
+                continue
+            writes = [RowWrite(key, {}, image, None, frozenset()) for key, image in images.items()]
+            statement = _Statement(table, rows_left(table, writes), snapshot)
+            for index, entry_of in indexes:
+                self.remember(table, self._check_unique(statement, index, entry_of, writes))
 
     def remember(self, descriptor: Descriptor, claims: Sequence[Claim]) -> None:
         """Remember the keys that a statement has written. Raises OutOfMemory."""
@@ -118,7 +156,7 @@ class ConstraintCheck:
         self, statement: _Statement, index: Index, entry_of: EntryOf, writes: Sequence[RowWrite]
     ) -> list[Claim]:
         claimed: dict[Key, Key] = {}
-        for write in writes:
+        for number, write in enumerate(writes):
             if write.after is None:
                 continue
             values = key_of(index, entry_of(write.after))
@@ -132,7 +170,9 @@ class ConstraintCheck:
                 if self._reads is not None:
                     name = statement.descriptor.read_name(index)
                     self._reads.range(statement.descriptor, ReadRange(name, values))
-                raise self._duplicate(statement, index, values, write)
+                error = self._duplicate(statement, index, values, write)
+                error.detail = {**error.detail, ROW_NUMBER: number}
+                raise error
         return [Claim(index.element_id, values, row) for values, row in claimed.items()]
 
     def _is_taken(

@@ -16,6 +16,7 @@ from leasehold.catalog.elements import ForeignKey
 from leasehold.model.errors import UnknownObject, WrongObject
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
+from leasehold.replica.deferred_keys import AS_DEFINED, DeferredKeys
 from leasehold.replica.pending_changes import PendingChanges
 from leasehold.replica.row_values import image_of
 from leasehold.sql_session.reference_check import can_find
@@ -25,11 +26,18 @@ from leasehold.transaction.uniqueness import FinalRow
 
 
 def check_deferrable(
-    names: Iterable[str], tables: Sequence[Descriptor], *, immediate: bool
+    names: Iterable[str],
+    tables: Sequence[Descriptor],
+    deferred: DeferredKeys = AS_DEFINED,
+    *,
+    immediate: bool,
 ) -> None:
-    """Check that these constraints are there, and foreign keys if they are to be deferred: others
-    are immediate anyway. Raises UnknownObject (42704), WrongObject (42809)."""
-    deferrable = {key.name for table in tables for key in table.foreign_keys}
+    """Check that these constraints are there, and DEFERRABLE if they are to be deferred, beside
+    what is `deferred` now: others are immediate anyway. Raises UnknownObject (42704), WrongObject
+    (42809)."""
+    keys = (key for table in tables for key in table.foreign_keys)
+    deferrable = {key.name for key in keys if deferred.may_defer(key)}
+    deferrable |= {index.name for table in tables for index in table.indexes if index.deferrable}
     for name in names:
         if name in deferrable:
             continue
@@ -45,7 +53,8 @@ def _has_constraint(table: Descriptor, name: str) -> bool:
         return False
     key = not table.hidden_key and table.key_constraint == name
     index = table.index(name)
-    return key or table.check(name) is not None or (index is not None and index.constraint)
+    checked = table.check(name) is not None or table.foreign_key(name) is not None
+    return key or checked or (index is not None and index.constraint)
 
 
 class DeferredCheck:

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.sqlite.write import Written
-from leasehold.model.errors import FeatureNotSupported
+from leasehold.catalog.namespaces import bare
+from leasehold.model.errors import DuplicateKey, FeatureNotSupported, ForeignKeyViolation
 from leasehold.pgwire.session import CopySource, Portal
 from leasehold.pgwire.wire_errors import UnknownParameter
 from leasehold.replica.replay_log import Asked, Step
@@ -93,11 +94,15 @@ class RowStatements:
             if prepared is not None:
                 check_same(prepared, plan)
             running = self._runner.running
-            written = running.run_in_time(
-                snapshot,
-                plan,
-                lambda: transaction.write(plan, snapshot, asked, running.limits),
-            )
+            try:
+                written = running.run_in_time(
+                    snapshot,
+                    plan,
+                    lambda: transaction.write(plan, snapshot, asked, running.limits),
+                )
+            except (DuplicateKey, ForeignKeyViolation):
+                self._runner.transactions.check_told()
+                raise
         step = Step.wrote(asked, written, plan.tag, returns=plan.columns is not None)
         transaction.log.add(step)
         return step, written
@@ -136,12 +141,13 @@ class RowStatements:
         text, columns = copied(said, descriptor)
         form = format_of(said.options, columns, descriptor)
         types = plan_types([column.type for column in columns])
+        shown = bare(descriptor.schema, descriptor.name)
 
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
             work = partial(runner.transaction().check_may_run, text, types)
             runner.run(statement, work, Asked(text, types, ()))
             runner.transactions.maker.check_may_write()
-            return CopyPortal(said.table, columns, form, take)
+            return CopyPortal(shown, columns, form, take)
 
         def take(rows: Sequence[Sequence[Any]]) -> None:
             asked = Asked(text, types, (), tuple(map(tuple, rows)))

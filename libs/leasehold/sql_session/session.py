@@ -50,10 +50,13 @@ from leasehold.sql.syntax.session_statements import (
     DeclareCursor,
     Discard,
     Do,
+    ExecuteStatement,
     Fetch,
     Listen,
+    LockTables,
     NothingToDo,
     Notify,
+    PrepareStatement,
     Reset,
     RowStatement,
     SchemaStatement,
@@ -66,6 +69,7 @@ from leasehold.sql.syntax.session_statements import (
 from leasehold.sql_session.block_commands import BlockCommands, modes_of
 from leasehold.sql_session.code_blocks import CodeBlocks
 from leasehold.sql_session.fetch import CursorStatements
+from leasehold.sql_session.named_statements import NamedStatements
 from leasehold.sql_session.portals import CommandPortal
 from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same, plan_types
 from leasehold.sql_session.row_statements import RowStatements
@@ -126,6 +130,7 @@ class SqlSession:
         self._changes = SchemaStatements(self._runner)
         self._tables_as = TablesAs(self._runner, self._rows)
         self._code = CodeBlocks(self._runner, self._changes, self._prepare)
+        self._named = NamedStatements(self._runner, self._prepare, self.bind)
         self._block = BlockCommands(state, self._transactions)
         self._path = SearchPath(state, self._transactions)
         self._commands: dict[type, Callable[[Any], Answer]] = {
@@ -253,6 +258,12 @@ class SqlSession:
             return self._tables_as.prepare(statement, known)
         if isinstance(meaning, Do):
             return self._code.prepare(statement, known)
+        if isinstance(meaning, PrepareStatement):
+            return self._named.prepare(statement, known)
+        if isinstance(meaning, ExecuteStatement):
+            return self._named.execute(statement, known)
+        if isinstance(meaning, LockTables):
+            return PreparedStatement(statement, known, (), None, self._open_lock)
         shown = self._settings.shown(meaning)
         return PreparedStatement(statement, known, (), shown, self._open_command)
 
@@ -423,6 +434,11 @@ class SqlSession:
         command = self._commands[type(meaning)]
         return CommandPortal(lambda: self._runner.run(statement, lambda: command(meaning)))
 
+    def _open_lock(self, prepared: PreparedStatement, _: Sequence[Any]) -> Portal:
+        said = prepared.statement.meaning
+        assert isinstance(said, LockTables)
+        return CommandPortal(lambda: self._named.lock(said))
+
     def _set(self, said: Set) -> Answer:
         if said.name in MODES:
             return self._block.set_modes(SetModes(modes_of(said), ever=False))
@@ -442,6 +458,7 @@ class SqlSession:
         if not self._state.is_idle:
             raise TransactionActive("DISCARD ALL cannot run inside a transaction block")
         self._cursors.close(None)
+        self._named.drop(None)
         self._settings.reports += [Deallocated(None), PortalsClosed(None)]
         self._settings.reset(Reset(None))
         self._settings.reset(Reset(AUTHORIZATION))
@@ -469,7 +486,8 @@ class SqlSession:
         return Answer(said.tag)
 
     def _deallocate(self, said: Deallocate) -> Answer:
-        self._settings.reports.append(Deallocated(said.name))
+        if not self._named.drop(said.name) or said.name is None:
+            self._settings.reports.append(Deallocated(said.name))
         return Answer("DEALLOCATE ALL" if said.name is None else "DEALLOCATE")
 
     def _close_cursor(self, said: CloseCursor) -> Answer:

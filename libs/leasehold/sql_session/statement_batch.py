@@ -29,6 +29,8 @@ from leasehold.sql.syntax.object_statements import (
     RenameEnum,
     RenameLabel,
     RenameView,
+    RenameViewColumn,
+    SetViewOptions,
 )
 from leasehold.sql.syntax.session_statements import (
     CopyIn,
@@ -127,6 +129,8 @@ class SeveralStatements:
             AlterTable,
             DropView,
             RenameView,
+            RenameViewColumn,
+            SetViewOptions,
             CreateIndex,
             DropIndex,
             RenameIndex,

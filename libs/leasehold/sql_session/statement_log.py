@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from leasehold.adapters.sqlite.query import ROW_BYTES
@@ -15,6 +15,7 @@ from leasehold.model.records.requests import Expression, Operation
 from leasehold.replica.deferred_keys import AS_DEFINED, DeferredKeys
 from leasehold.replica.pending_changes import PendingChanges
 from leasehold.replica.replay_log import Asked, KeysRead, ReadAgain, Shown, Step
+from leasehold.replica.rows_seen import HeldRows
 from leasehold.sql.functions.system.session import Caller, CallerContext
 from leasehold.sql.planning.plan import Prepared
 from leasehold.transaction.commit_time_updates import AtCommit
@@ -23,6 +24,8 @@ from leasehold.transaction.read_set import PRIMARY
 from leasehold.transaction.replay_comparison import Told
 
 STEPS_MAX: Final = 10_000
+SHOWN_MAX: Final = 10_000
+"""Queries of a transaction that are steps only since rows were locked or changed before them."""
 STEP_BYTES: Final = 500
 """Of a step, beside its text and its rows: about what holds it."""
 
@@ -34,7 +37,8 @@ class StatementLog:
     statement draws follows from it. `context` is as the session is now, `deferred` are the foreign
     keys that are left to COMMIT. An update stays one that
     the master may compute as long as no other step rests on its row (`AtCommit`).
-    `rests_on_locks`: rows were shown behind a row lock.
+    `held` are the rows that it has locked or changed by now; `rests_on_locks`: rows were shown
+    behind one. `shows_too_much`: more of them than can be compared, so that it can't run again.
     """
 
     def __init__(
@@ -44,12 +48,14 @@ class StatementLog:
         pending: PendingChanges,
         budget: Budget,
         deferred: DeferredKeys = AS_DEFINED,
-        locked: Sized = (),
+        held: HeldRows | None = None,
     ) -> None:
-        """Begin. `budget` holds the steps; `locked` are the rows that it has locked by now."""
+        """Begin. `budget` holds the steps."""
         self._budget = budget
-        self._locked = locked
+        self.held = HeldRows() if held is None else held
         self.rests_on_locks = False
+        self.shows_too_much = False
+        self._shown = 0
         self._texts: set[int] = set()  # by identity: a step holds its own
         self._isolation = isolation
         self._pending = pending
@@ -74,7 +80,7 @@ class StatementLog:
 
     def add(self, step: Step) -> None:
         """Append a statement to the log. Raises RequestTooLarge, OutOfMemory."""
-        if len(self.steps) >= STEPS_MAX:
+        if len(self.steps) - self._shown >= STEPS_MAX:
             raise RequestTooLarge(
                 f"a transaction has at most {STEPS_MAX} statements that would have to run again"
                 " after a verify error: COMMIT more often"
@@ -121,14 +127,19 @@ class StatementLog:
         told = Told.SELECTED if cursor is None else Told.FETCHED
         if plan.visits is not None:
             told = Told.VISITED
-        elif self._locked and not plan.explain:
+        elif self.held and _shows_shared(plan):
             # ⚠ What a client reads under a lock, and writes for it, nobody else may change.
             self.rests_on_locks = True
             told = Told.LOCKED if cursor is None else told
         compared = self._isolation.verifies_reads or told is not Told.SELECTED
         if plan.explain or not self._isolation.replays or not compared:
             return None
-        shown = Shown(told, plan.ordered or hold)
+        shown = Shown(told, plan.ordered or hold, behind=self.held.mark)
+        if told is Told.LOCKED and not self._isolation.verifies_reads:
+            if self._shown >= SHOWN_MAX:
+                self.shows_too_much = True
+                return None
+            self._shown += 1
         self.add(Step(asked, shown=shown, cursor=cursor))
         return shown
 
@@ -146,13 +157,29 @@ class StatementLog:
         """Keep that what comes of the statement depends on the rows that it reads with each of
         these values: they are to be at COMMIT as it has seen them."""
         for part in plan.plans:
-            if part.visits is not None and part.visits.locks and self._locked:
+            if part.visits is not None and part.visits.locks and self.held:
                 self.rests_on_locks = True  # it shows more rows behind a lock
             for values in many if part.reads.places else many[:1]:
                 for read in _keys_read(part, values):
                     self._at_commit.read(read.table_id, read.prefix if read.whole else None)
             if part.write is not None and part.write.there:
                 self._at_commit.read(part.write.bound.descriptor.table_id, None)
+
+    def show(self, plan: Prepared, values: Sequence[Any]) -> None:
+        """Keep what the transaction rests on once a query has shown its rows."""
+        if plan.visits is not None:
+            self.rest_on(plan, (values,))
+        if _shows_shared(plan):
+            self._at_commit.shown()
+
+    def hold_back(self, plan: Prepared, many: Sequence[Sequence[Any]], written: Written) -> None:
+        """Keep that a statement that writes was run behind the updates so far. ⚠ Where it rests on
+        rows that COMMIT does not verify, those updates are what keeps others from them."""
+        if not self._at_commit:
+            return
+        for part, found in zip(plan.plans, written.parts, strict=True):
+            if not _is_verified(part, many, found):
+                self._at_commit.shown()
 
     def add_shown(self, plan: Prepared, values: Sequence[Any], own: frozenset[int]) -> None:
         """Keep what a plain query shows of rows that this transaction has written: it is what is
@@ -175,7 +202,6 @@ class StatementLog:
 
     def digest_own(self, read: KeysRead) -> bytes:
         """Return a digest of what it has written there, which a query shows now; b"": nothing."""
-        self._at_commit.shown(read.table_id, read.prefix)
         return self._pending.digest(read.table_id, read.prefix, whole=read.whole)
 
     def add_error(self) -> None:
@@ -185,6 +211,28 @@ class StatementLog:
     def operations(self, made: Sequence[Operation]) -> tuple[Operation, ...]:
         """Return the operations of the write set, as the master may be asked for them."""
         return self._at_commit.operations(made)
+
+
+def _shows_shared(plan: Prepared) -> bool:
+    """Return whether rows are shown that other sessions might change."""
+    if plan.explain:
+        return False
+    return any(not table.temporary and table.sequence is None for table in plan.tables.values())
+
+
+def _is_verified(part: Prepared, many: Sequence[Sequence[Any]], found: Written) -> bool:
+    """Return whether COMMIT verifies all that a part of a statement rests on: the rows that it
+    writes, if it has looked for those by their keys and for no others."""
+    write = part.write
+    if write is None:
+        return not part.reads.table_ids
+    table_id = write.bound.descriptor.table_id
+    keys = {each.key for each in found.writes}
+    for values in many if part.reads.places else many[:1]:
+        for read in _keys_read(part, values):
+            if read.table_id != table_id or not read.whole or read.prefix not in keys:
+                return False
+    return len(found.sought) <= len(found.writes)  # ON CONFLICT has left none alone
 
 
 def _keys_read(plan: Prepared, values: Sequence[Any]) -> Iterator[KeysRead]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import RowWrite
 from leasehold.catalog.access import Access
+from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
@@ -40,7 +41,7 @@ class TemporaryChanges:
             raise FeatureNotSupported(
                 "one statement on temporary tables and on others is not supported: say two"
             )
-        schema, told = schema.with_changes(said, access, context)
+        schema, told = schema.with_changes(said, access, context, lambda: self._shared(now))
         before = {table.table_id: table for table in self._pending.temporary.made.values()}
         mark = self._pending.mark()
         self._pending.change_temporary(schema)
@@ -52,6 +53,11 @@ class TemporaryChanges:
             self._pending.back_to(mark)
             raise
         return told
+
+    def _shared(self, now: SqliteSnapshot) -> Catalog:
+        """Return the tables of all sessions, as the transaction has them."""
+        script = self._pending.schema.script
+        return Catalog.of_store(now.stored_catalog()) if script is None else script.catalog
 
     def _check(self, table: Descriptor, now: SqliteSnapshot) -> None:
         """Check the rows of a temporary table that was changed against what it demands now. Raises

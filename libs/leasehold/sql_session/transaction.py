@@ -130,8 +130,8 @@ class ReplayableTransaction:
         self.final: ReplayableTransaction = self
         """The run of it that was committed."""
         self._pending = self._writes.pending
-        locked = self._writes.seen.locked
-        self.log = StatementLog(isolation, context, self._pending, reads.budget, deferred, locked)
+        held = self._writes.seen.held
+        self.log = StatementLog(isolation, context, self._pending, reads.budget, deferred, held)
         self.sequence_values = sequence_values
         verified = self._writes.seen.reads if isolation.verifies_reads else None
         self._lost = LostValues(self._pending)
@@ -268,8 +268,7 @@ class ReplayableTransaction:
     ) -> Iterator[tuple[Rows, bool]]:
         """Yield the rows, and whether own ones may be among them, which are there in here only."""
         self._check(plan, snapshot)
-        if plan.visits is not None:
-            self.log.rest_on(plan, (values,))
+        self.log.show(plan, values)
         context = self._next_context(plan, snapshot)
         own = self._own_of(plan)
 
@@ -418,6 +417,7 @@ class ReplayableTransaction:
         if computed is None:
             self.log.rest_on(plan, asked.many or (asked.values,))
         written = self._find_written(plan, snapshot, asked, limits)
+        self.log.hold_back(plan, asked.many or (asked.values,), written)
         groups = _by_table(plan, written)
         count = sum(map(len, groups.values()))
         if len(self._pending.operations) + count > OPERATIONS_MAX:
@@ -533,7 +533,7 @@ class ReplayableTransaction:
         if not self._tells_at_once and not descriptor.temporary:
             self._lost.note(descriptor, writes)  # for the statements that come behind it
             return ()
-        return self._constraints.check(descriptor, writes, snapshot.now)
+        return self._constraints.check(descriptor, writes, snapshot.now, self.log.deferred)
 
     @property
     def _tells_at_once(self) -> bool:
@@ -610,12 +610,13 @@ class ReplayableTransaction:
             assert isinstance(snapshot, Seen), "on a store of this process"
             now = snapshot.now
             tables = self._tables(now)
-            check_deferrable(names, tables, immediate=immediate)
+            check_deferrable(names, tables, self.log.deferred, immediate=immediate)
             if immediate and self._pending.rows:
                 shown = self._pending.schema.shown
                 # ⚠ As its rows are read: an index that the block makes has no entries yet.
                 read = [shown[t.table_id].table if t.table_id in shown else t for t in tables]
                 DeferredCheck(self._pending, now, read, names).run(look)
+                self._constraints.check_deferred(names, read, now)
         self.log.deferred = self.log.deferred.with_said(names, deferred=not immediate)
 
     def change(self, text: str, *, of_new_alone: bool = False) -> list[Told]:
@@ -723,9 +724,12 @@ class ReplayableTransaction:
         return newest and self.log.rests_on_locks and not self.has_written
 
     def locks_stand(self) -> bool:
-        """Return whether the rows that it has locked are as they were then. Raises NotCoherent,
-        StaleVersion."""
+        """Return whether its locked rows are as they were. Raises NotCoherent, StaleVersion."""
         return self._coherently(self._writes.locks_stand)
+
+    def held_rows_stand(self) -> bool:
+        """Return whether the rows that it has locked or changed are as it has found them."""
+        return self._is_newest([*self._writes.held_rows()])
 
     def savepoint(self) -> Savepoint:
         return Savepoint(self._pending.mark(), len(self.log.steps), self.log.deferred)

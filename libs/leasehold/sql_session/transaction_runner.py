@@ -14,7 +14,14 @@ from leasehold.pgwire.session import Recounted, WouldBlock
 from leasehold.replica.replay_log import Asked, Step
 from leasehold.replica.temporary_tables import TemporarySchema
 from leasehold.sql.planning.plan import Write
-from leasehold.sql_session.commit import Sent, Strategy, commit, first_request, send
+from leasehold.sql_session.commit import (
+    Sent,
+    Strategy,
+    check_told,
+    commit,
+    first_request,
+    send,
+)
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.sql_session.schema_changes import job_warnings
 from leasehold.sql_session.session_state import SessionState
@@ -158,6 +165,23 @@ class TransactionRunner:
         if self._state.block.status is _OPEN and isinstance(current, ReplayableTransaction):
             current.log.add(Step(asked, sqlstate=error.sqlstate))
 
+    def check_told(self) -> None:
+        """Check what the transaction was told, now that a statement has failed by a row that others
+        have committed, or deleted: ⚠ a client that was told before that there was none, behind a
+        row that it has changed, would take the error for its own. Raises GaveUp (40001),
+        WouldBlock."""
+        state, current = self._state, self._current
+        if not isinstance(current, ReplayableTransaction) or current.holds_job:
+            return
+        if not (self._replays_max and current.log.held):
+            return
+        state.running.check_may_block()
+        state.locks.runs_again = True  # if it does
+        try:
+            check_told(current, lambda: self._begin_again(current), state.running.limits)
+        finally:
+            state.locks.runs_again = False
+
     # ------------------------------------------------------------ its end
 
     def end_batch(self) -> WouldBlock | None:
@@ -246,14 +270,14 @@ class TransactionRunner:
         settings = self._state.settings.values
         return int(settings["leasehold.replays_max"]) if settings.on("leasehold.verifyretry") else 0
 
+    def _begin_again(self, transaction: ReplayableTransaction) -> ReplayableTransaction:
+        """Return a transaction of the same level and moment that has done nothing yet."""
+        lsn = self.maker.choose_lsn(transaction.isolation, None)
+        block = transaction.is_block
+        return self.maker.make(transaction.isolation, transaction.context, lsn, block=block)
+
     def _commit(self, transaction: ReplayableTransaction) -> Outcome | None:
-        in_block, isolation = transaction.is_block, transaction.isolation
-
-        def fresh() -> ReplayableTransaction:
-            lsn = self.maker.choose_lsn(isolation, None)
-            return self.maker.make(isolation, transaction.context, lsn, block=in_block)
-
-        state = self._state
+        in_block, state = transaction.is_block, self._state
         if transaction.holds_job:
             return commit_with_job(transaction, state.node, state.running.stopped, state.trace.mark)
         alone = None if in_block or not self.answer_held else transaction.log.lone_write
@@ -263,7 +287,7 @@ class TransactionRunner:
             outcome = commit(
                 transaction,
                 state.node,
-                fresh,
+                lambda: self._begin_again(transaction),
                 replays_max=self._replays_max,
                 limits=state.running.limits,
                 sent=self._sent,

@@ -7,8 +7,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from leasehold.model.budget import charge, charge_each
-from leasehold.model.errors import FeatureNotSupported, InvalidText, RequestTooLarge
-from leasehold.values.arrays import ELEMENTS_MAX, collect, elements_of, stored_form
+from leasehold.model.errors import InvalidText
+from leasehold.values.arrays import (
+    check_number,
+    collect,
+    elements_of,
+    refuse_bounds,
+    refuse_dimensions,
+    stored_form,
+)
 from leasehold.values.letters import BLANKS, ascii_lower
 
 # An element: in quotes, or up to a comma or brace; a backslash takes the next character as it is.
@@ -27,11 +34,11 @@ _NEEDS_QUOTES: Final = frozenset('{}",\\ \t\n\r\v\f')
 
 def array_of_text(text: str, element: Callable[[str], Any]) -> str:
     """Return the storage value; `element` reads one element. Raises InvalidText;
-    FeatureNotSupported for arrays of arrays, RequestTooLarge for too many elements; and whatever
-    `element` raises."""
+    FeatureNotSupported for arrays of arrays and for bounds, RequestTooLarge for too many elements;
+    and whatever `element` raises."""
     trimmed = text.strip(BLANKS)
     if trimmed[:1] == "[":
-        raise FeatureNotSupported("array bounds are not supported: leave them out")
+        refuse_bounds()
     if len(trimmed) < 2 or trimmed[0] != "{" or trimmed[-1] != "}":
         raise InvalidText(
             f'malformed array literal: "{text:.80}": an array begins with {{ and ends with }}'
@@ -40,9 +47,9 @@ def array_of_text(text: str, element: Callable[[str], Any]) -> str:
     if not inner.strip(BLANKS):
         return stored_form(())
     if inner.lstrip(BLANKS)[0] == "{":
-        raise FeatureNotSupported("arrays of more than one dimension are not supported")
+        refuse_dimensions()
     if _PLAIN.fullmatch(inner):
-        _check_number(inner.count(",") + 1)
+        check_number(inner.count(",") + 1)
         parts = inner.split(",")
         return stored_form(
             [
@@ -55,7 +62,7 @@ def array_of_text(text: str, element: Callable[[str], Any]) -> str:
         if found is None:
             raise InvalidText(f"malformed array literal: no element at character {at + 2}")
         made.append(_value(found, element))
-        _check_number(len(made))
+        check_number(len(made))
         if not len(made) % _ELEMENTS_AT_ONCE:
             charge(_ELEMENTS_AT_ONCE * _ELEMENT_WORK)
         at = found.end()
@@ -68,11 +75,6 @@ def array_of_text(text: str, element: Callable[[str], Any]) -> str:
 
 def _is_null(word: str) -> bool:
     return ascii_lower(word) == "null"
-
-
-def _check_number(count: int) -> None:
-    if count > ELEMENTS_MAX:
-        raise RequestTooLarge(f"an array has at most {ELEMENTS_MAX} elements")
 
 
 def _value(found: re.Match[str], element: Callable[[str], Any]) -> Any:

@@ -1,4 +1,5 @@
-"""The storage form of an array of one dimension: one text for each sequence of storage values.
+"""The storage form of an array of one dimension: one text for each sequence of storage values, and
+the refusal of others.
 
 It is JSON of the elements' storage values, bytes as {"\\\\x": hex digits}: it says of itself what
 is a number, a text or bytes, so nobody who takes it apart needs the element's type.
@@ -9,10 +10,10 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from leasehold.model.budget import charge_each, charge_size
-from leasehold.model.errors import RequestTooLarge
+from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 
 ELEMENTS_MAX: Final = 100_000
 CHARACTERS_MAX: Final = 16 << 20
@@ -23,15 +24,41 @@ _KEY_WORK: Final = 100
 """Of an element whose sort key is made."""
 
 
+_PAGE: Final = "docs/how-to/do-without.md"
+
+
+def refuse_dimensions(position: int | None = None) -> NoReturn:
+    """Raise FeatureNotSupported for an array of arrays. `position`: in the statement's text."""
+    raise FeatureNotSupported(
+        "arrays of more than one dimension are not supported",
+        hint="Keep it as jsonb, as '[[1, 2], [3, 4]]', or as rows of a table whose key has a"
+        f" column for each dimension ({_PAGE})",
+        **({} if position is None else {"position": position}),
+    )
+
+
+def refuse_bounds() -> NoReturn:
+    """Raise FeatureNotSupported for an array that begins with another element than 1."""
+    raise FeatureNotSupported(
+        "arrays that begin with another element than 1 are not supported",
+        hint=f"Leave the bounds out: {{1,2}}, not [0:1]={{1,2}} ({_PAGE})",
+    )
+
+
 def stored_form(values: Sequence[Any]) -> str:
     """Return the text of storage values. Raises RequestTooLarge above ELEMENTS_MAX elements or
     CHARACTERS_MAX characters."""
-    if len(values) > ELEMENTS_MAX:
-        raise RequestTooLarge(f"an array has at most {ELEMENTS_MAX} elements, not {len(values)}")
+    check_number(len(values))
     charge_size(len(values), _ELEMENT_WORK)
     made = _write(values)
     check_characters(len(made))
     return made
+
+
+def check_number(count: int) -> None:
+    """Raises RequestTooLarge for an array of so many elements, before it is made."""
+    if count > ELEMENTS_MAX:
+        raise RequestTooLarge(f"an array has at most {ELEMENTS_MAX} elements, not {count}")
 
 
 def check_characters(size: int) -> None:

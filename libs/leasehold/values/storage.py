@@ -21,7 +21,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from leasehold.model.errors import (
-    FeatureNotSupported,
     InvalidText,
     OutOfRange,
     Refused,
@@ -268,7 +267,7 @@ def _array(kind: Type, element: Type) -> Converter:
         if not isinstance(value, list | tuple):
             raise _wrong(value, f"{kind} (an array of JSON)")
         if any(isinstance(item, list | tuple) for item in value):
-            raise FeatureNotSupported("arrays of more than one dimension are not supported")
+            arrays.refuse_dimensions()
         return arrays.stored_form([store(item) for item in value])
 
     return convert

@@ -1,5 +1,5 @@
 """Expressions with the text that PostgreSQL 15 gives of them, and what it refuses: of arrays, of
-regular expressions (`recorded_cases.json`), and of NaN."""
+json, of regular expressions (`recorded_cases.json`), and of NaN."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ CASES: Final[dict[str, str | None]] = _KEPT["given"]
 REFUSED: Final[dict[str, str]] = _KEPT["refused"]
 ONLY_HERE_REFUSED: Final[dict[str, str]] = _KEPT["refused_here_alone"]
 """What PostgreSQL does and this does not."""
+JSON: Final[dict[str, str | None]] = _KEPT["json"]
+"""Of functions over json and jsonb; those of operators have `value_cases.jsonl`."""
+JSON_NAMES: Final[list[str]] = _KEPT["json_names"]
+"""Of pg_proc, but for what types and aggregates have for themselves."""
+JSON_REFUSED: Final[dict[str, str]] = _KEPT["json_refused"]
+CHAR: Final[dict[str, str | None]] = _KEPT["char"]
+"""Of char(n), and bpchar without a length."""
 REGULAR: Final[dict[str, str | None]] = _KEPT["regular"]
 REGULAR_REFUSED: Final[dict[str, str]] = _KEPT["regular_refused"]
 REGULAR_ONLY_HERE_REFUSED: Final[dict[str, str]] = _KEPT["regular_refused_here_alone"]

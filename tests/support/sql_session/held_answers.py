@@ -23,7 +23,9 @@ class HeldAnswers:
         patch.setattr(DevNode, "send", lambda node, request: self._send(request))
 
     def _send(self, request: ChangeRequest) -> Pending:
-        pending = Pending(request.id, "", b"", request.on_conflict, self._lock, lambda _: None)
+        pending = Pending(
+            request.id, "", b"", request.on_conflict, request.attempt, self._lock, lambda _: None
+        )
         self.waiting.append((request, pending))
         self.sent.set()
         return pending

@@ -121,7 +121,7 @@ def test_a_plan_alone_was_never_under_way(
 def test_an_answer_that_is_there_is_given() -> None:
     """It is known then what became of the request, whoever does not want to know."""
     outcome = Outcome(1, 7, 0, 0, final=True)
-    pending = Pending(b"r" * 16, "", b"", OnConflict.FAIL, Lock(), lambda _: None)
+    pending = Pending(b"r" * 16, "", b"", OnConflict.FAIL, 1, Lock(), lambda _: None)
     pending.settle(RequestStatus.COMMITTED, outcome)
     assert pending.result_unless(lambda: True, 30.0) is outcome
 

@@ -126,8 +126,8 @@ def test_a_join_finds_by_number_and_not_by_going_through(client: SqlClient) -> N
         (
             "pg_get_indexdef('flights_gate'::regclass)",
             (
-                "CREATE INDEX flights_gate ON public.flights USING btree (gate, lower(gate))"
-                " INCLUDE (seats) WHERE (seats > 0)"
+                "CREATE INDEX flights_gate ON public.flights USING btree (gate,"
+                " lower((gate)::text)) INCLUDE (seats) WHERE (seats > 0)"
             ),
         ),
         ("pg_get_indexdef('legs'::regclass)", None),
@@ -219,20 +219,6 @@ def test_a_lateral_query_of_expressions_computes_beside_each_row(
     client: SqlClient, source: str, rows: list[object]
 ) -> None:
     assert client.ask(f"select * from (values (1), (2)) {source}") == rows
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "v(a) left join lateral (select a) w on true",
-        "v(a), lateral (select count(a)) w",
-        "v(a), lateral (select random() + a) w",
-        "v(a), lateral (select a from pg_am) w",
-        "v(a), lateral (select a limit 1) w",
-    ],
-)
-def test_other_lateral_queries_are_refused(client: SqlClient, source: str) -> None:
-    assert client.code(f"select * from (values (1), (2)) {source}") == "0A000"
 
 
 def test_what_pgbench_asks_of_partitions(client: SqlClient) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 
@@ -315,7 +316,7 @@ def test_sessions_of_a_role_begin_with_its_path(database: DevDatabase, client: S
     theirs.ask("set search_path = public; reset search_path")
     assert theirs.ask("show search_path") == [('app, "no such"',)]
     theirs.ask("alter role r set search_path = public")  # its own
-    assert theirs.code("alter role r set work_mem = '1MB'") == "0A000"
+    assert theirs.code("alter role r set work_mem = '1MB'") == "00000"
     assert theirs.ask("select current_schema()") == [("app",)]
     theirs.session.close()
     told = SqlClient(database, user="r", search_path="app")
@@ -345,10 +346,27 @@ def test_sessions_of_a_database_begin_with_its_path(
         0
     ] == (*(0, "search_path=app, public"),)
     for text in (
-        *(f"alter database {name} set timezone = 'UTC'", "alter role all set search_path = app"),
+        "alter role all set search_path = app",
         f"alter role r in database {name} set search_path = app",
     ):
         assert client.code(text) == "0A000"
+    before = client.ask("select * from pg_db_role_setting order by setrole")
+    for text in (
+        f"alter database {name} set timezone = 'UTC'",
+        "alter role r set statement_timeout = '8s'",
+        "alter role r set app.tenant to 'x', 'y'",
+        "alter role r reset statement_timeout",
+    ):
+        client.reports.clear()
+        client.ask(text)
+        (told,) = [each for each in client.reports if isinstance(each, Notice)]
+        assert told.severity == "WARNING"
+        assert "is not kept" in told.message
+    assert client.ask("select * from pg_db_role_setting order by setrole") == before
+    theirs = SqlClient(database, user="r")
+    assert theirs.code("alter role r set work_mem = '4MB'") == "00000"
+    assert theirs.code(f"alter database {name} set work_mem = '4MB'") == "42501"
+    theirs.session.close()
     assert client.code(f"alter database {name} set search_path = 'a b', c") == "00000"
     assert client.code("alter database nothing set search_path = app") == "3D000"
     client.ask(f"alter database {name} reset all; drop role r")
@@ -386,7 +404,7 @@ def test_a_schema_is_renamed_with_all_that_lies_in_it(client: SqlClient) -> None
     assert client.ask("select * from more.w") == [(1, 1 << 24)]
     assert client.ask("select id from v") == [(1,)]
     assert client.ask("select pg_get_viewdef('v'::regclass)") == [
-        (" select w.id from more.w join more.c as x on x.t = w.id;",)
+        (" SELECT w.id\n   FROM (more.w\n     JOIN more.c x ON ((x.t = w.id)));",)
     ]
     assert client.ask("insert into d default values returning id") == [(2,)]
     client.ask(
@@ -450,3 +468,35 @@ def test_f1_both_names_of_a_schema_are_known_while_a_version_of_before_is_in_use
     other.session.close()
     client.ask("set leasehold.wait_for_jobs = on; alter schema more rename to app")
     client.ask("drop view app.v; drop type app.mood; drop owned by r; drop role r")
+
+
+TWO: Final[dict[str, Any]] = {
+    "select app.q.a, other.q.a from app.q, other.q": [("x", "u")],
+    "select other.q.* from app.q left join other.q using (id)": [(1, "u")],
+    "select public.q.a, app.q.a from q, app.q": [("p", "x")],
+    "select app.q.a from app.q where exists (select from other.q where other.q.id = app.q.id)": [
+        ("x",)
+    ],
+    "select q.a from app.q, other.q": "42P09",
+    "select q.* from q, app.q": "42P09",
+    "select a from app.q, other.q": "42702",
+    "select 1 from app.q, app.q": "42712",
+    "select 1 from app.q, other.q as q": "42712",
+    "select 1 from app.q, (select 1) q": "42712",
+    "select app.q.a from app.q as q": "42P01",
+}
+
+
+@pytest.mark.parametrize("text", TWO)
+def test_two_tables_of_one_name_in_a_query(client: SqlClient, text: str) -> None:
+    client.ask("create schema if not exists other")
+    for name, value in (("app.q", "x"), ("other.q", "u"), ("q", "p")):
+        client.ask(f"drop table if exists {name}; create table {name} (id int primary key, a text)")
+        client.ask(f"insert into {name} values (1, '{value}')")
+    found = TWO[text]
+    if isinstance(found, str):
+        assert client.code(text) == found
+    else:
+        assert client.ask(text) == found
+    client.session.fail()
+    client.ask("rollback; drop table app.q, other.q, q")

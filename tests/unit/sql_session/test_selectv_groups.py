@@ -33,6 +33,10 @@ def two(database: DevDatabase) -> Iterator[tuple[SqlClient, SqlClient]]:
 
 SUMS = "selectv g, sum(a) from t where id < 7 group by g having sum(a) > 0 order by g limit 1"
 BOTH = "selectv id from t where id < 3 union select t from u"
+LATEST = (
+    "selectv t.id, l.id from t left join lateral (select u.id from u where u.t = t.id"
+    " order by u.id limit 1) l on true where t.id = 1"
+)
 ASKED = [
     (SUMS, "update t set a = 0 where id = 2", "40001"),
     (SUMS, "update t set a = 0 where id = 8", "00000"),
@@ -75,6 +79,11 @@ ASKED = [
         "update u set t = 7 where id = 2",
         "00000",
     ),
+    (LATEST, "update u set t = 7 where id = 1", "40001"),
+    (LATEST, "update t set a = 0 where id = 1", "40001"),
+    (LATEST, "update u set t = 7 where id = 2", "00000"),
+    (LATEST, "update t set a = 0 where id = 2", "00000"),
+    (LATEST.replace("left join", "join"), "update u set t = 7 where id = 1", "40001"),
 ]
 
 

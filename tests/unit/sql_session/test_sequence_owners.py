@@ -13,6 +13,7 @@ import pytest
 
 from leasehold.catalog.sequence_ownership import OWNED_MAX
 from leasehold.dev.database import DevDatabase
+from leasehold.pgwire.session import Notice
 from tests.support.sql_session.sql_client import SqlClient, client_of_tables
 
 
@@ -43,6 +44,40 @@ def test_a_sequence_goes_with_the_defaults_that_draw_from_it(one: SqlClient) -> 
     one.ask("create sequence u_l_seq; drop table u; drop sequence u_l_seq")
     one.ask("create table u (k int generated always as identity)")
     assert one.code("drop sequence u_k_seq cascade") == "2BP01"
+
+
+def test_a_table_goes_with_the_defaults_that_draw_from_its_sequences(one: SqlClient) -> None:
+    one.ask(
+        "create table u (k int default nextval('t_id_seq'), t int references t, v text);"
+        " create sequence s"
+    )
+    assert one.code("drop table t") == "2BP01"
+    assert one.code("begin; drop table t cascade") == "0A000"
+    one.ask("rollback; insert into u (v) values ('a')")
+    one.reports.clear()
+    one.ask("drop table t cascade")
+    notices = [each.message for each in one.reports if isinstance(each, Notice)]
+    assert notices == [
+        "drop cascades to constraint u_t_fkey on table u",
+        "drop cascades to default value for column k of table u",
+    ]
+    assert one.ask("insert into u values (default, 9, 'b') returning k") == [(None,)]
+    assert one.ask("select k from u order by k") == [(1,), (None,)]
+    assert one.code("select nextval('t_id_seq')") == "42P01"
+    one.ask("create table t (id serial primary key, v text)")
+    assert one.ask("insert into t (v) values ('c') returning id") == [(1,)]
+
+
+def test_a_column_goes_with_the_defaults_that_draw_from_its_sequence(one: SqlClient) -> None:
+    one.ask("alter table t add n serial; alter table t alter v type int using 0")
+    one.ask("create table u (k int default nextval('t_n_seq'), v text); create sequence s")
+    one.ask("alter table t alter v set default nextval('t_n_seq')")
+    assert one.code("alter table t drop n") == "2BP01"
+    assert one.code("alter table t drop n cascade, drop id") == "42P16"
+    one.ask("alter table t drop n cascade")
+    assert one.ask("insert into u (v) values ('a') returning k") == [(None,)]
+    assert one.ask("insert into t default values returning id, v") == [(1, None)]
+    assert one.code("select nextval('t_n_seq')") == "42P01"
 
 
 def test_who_owns_a_sequence(one: SqlClient) -> None:

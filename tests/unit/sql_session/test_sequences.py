@@ -209,8 +209,8 @@ def test_a_sequence_that_another_table_draws_from_stays(one: SqlClient) -> None:
     one.ask("create table o (id serial primary key)")
     drawn = "default nextval('o_id_seq')"
     one.ask(f"create table u (k int {drawn}, l int {drawn})")
-    drops = ("drop table o", "drop table o cascade", "alter table o add x int, drop id")
-    assert [one.code(drop) for drop in drops] == ["2BP01", "2BP01", "42P16"]
+    drops = ("drop table o", "alter table o add x int, drop id")
+    assert [one.code(drop) for drop in drops] == ["2BP01", "42P16"]
     one.ask("alter table o drop constraint o_pkey")
     assert one.code("alter table o drop id") == "2BP01"
     # Statements of one text come in their order: the change was ahead of the row before it.

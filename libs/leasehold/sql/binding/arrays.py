@@ -31,12 +31,18 @@ from leasehold.sql.binding.bound_tree import (
 )
 from leasehold.sql.binding.typing import Typing, as_key, known_or_none, without_length
 from leasehold.sql.functions.aggregates.aggregates import array_query
-from leasehold.sql.functions.arrays.array import array_slice, constructor, subscript
+from leasehold.sql.functions.arrays.array import (
+    LETTER_OF_NAME,
+    array_slice,
+    constructor,
+    subscript,
+)
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, unchanged
-from leasehold.sql.functions.registry import operator_for, set_for
+from leasehold.sql.functions.registry import SET_NAMES, operator_for, set_for
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import refused_at
-from leasehold.values.arrays import stored_form
+from leasehold.values.arrays import refuse_dimensions, stored_form
+from leasehold.values.catalog_types import NAME
 from leasehold.values.types import Type, array_of, element_of
 
 if TYPE_CHECKING:
@@ -57,6 +63,8 @@ def element_kind(array: Bound) -> Type:
 
 def bind_array(self: Expressions, node: tree.ArrayOf, target: Type | None = None) -> Bound:
     """ARRAY[…]; `target`: the type of array that it is cast to, which each item is brought to."""
+    if any(isinstance(item, tree.ArrayOf) for item in node.items):
+        refuse_dimensions(node.at)
     parts = [self.bind(item) for item in node.items]
     if target is None and not parts:
         raise IndeterminateType(
@@ -73,7 +81,7 @@ def bind_array(self: Expressions, node: tree.ArrayOf, target: Type | None = None
         pairs = zip(parts, node.items, strict=True)
         parts = [self.typing.cast(part, element, item.at) for part, item in pairs]
     if element_of(element):
-        raise _dimensions(node.at)
+        refuse_dimensions(node.at)
     constants = [part.value for part in parts if isinstance(part, Value)]
     if len(constants) == len(parts):
         return Value(array_of(element), stored_form(constants))
@@ -86,7 +94,7 @@ def bind_array_query(self: Expressions, node: tree.ArrayQuery) -> Bound:
         raise WrongType("subquery must return only one column", position=node.at)
     kind = query.columns[0].kind
     if element_of(kind):
-        raise _dimensions(node.at)
+        refuse_dimensions(node.at)
     relation = self.queries.new_relation()
     made = array_query(without_length(kind))
     field = Field(relation, "o0", kind)
@@ -96,18 +104,17 @@ def bind_array_query(self: Expressions, node: tree.ArrayQuery) -> Bound:
     return Scalar(whole, array_of(kind), single=True)
 
 
-def _dimensions(at: int) -> FeatureNotSupported:
-    return FeatureNotSupported("arrays of more than one dimension are not supported", position=at)
-
-
 # ---------------------------------------------------------- taken apart
 
 
 def bind_subscript(self: Expressions, node: tree.Subscript) -> Bound:
     if isinstance(node.array, tree.Subscript):
-        raise _dimensions(node.at)
+        refuse_dimensions(node.at)
     array = self.bind(node.array)
     kind = self.typing.kind_of(array)
+    if kind == NAME and node.low is not None and not node.is_slice:
+        place = self.typing.convert(self.bind(node.low), INTEGER, node.low.at, "assignment")
+        return Apply(LETTER_OF_NAME, (array, place), LETTER_OF_NAME.result)
     if element_of(kind) is None:
         if kind.name == "jsonb":
             raise FeatureNotSupported(
@@ -200,21 +207,42 @@ def bind_set(typing: Typing, name: str, parts: list[Bound], at: int) -> Bound:
     return typing.call(function, parts, at)
 
 
+_COMPUTED_BY_NEED: Final = frozenset({"coalesce"})
+"""What looks at its arguments one after the other, as CASE does."""
+
+
+def find_sets(node: tree.Node) -> tuple[tree.Call, ...]:
+    """Return the calls that give rows in a column of a SELECT, in their order: of whatever is
+    computed with each row's value, and not whether it is."""
+    match node:
+        case tree.Call() if node.name in SET_NAMES:
+            return (node,)
+        case tree.Call() if node.name not in _COMPUTED_BY_NEED and node.filter is None:
+            parts: tuple[tree.Node, ...] = node.arguments
+        case tree.Binary():
+            parts = (node.left, node.right)
+        case tree.Unary() | tree.Cast() | tree.Collated():
+            parts = (node.operand,)
+        case _:
+            parts = ()
+    return tuple(found for part in parts for found in find_sets(part))
+
+
 class Sets:
     """Functions that give rows among what a SELECT gives: they go side by side, as in PostgreSQL,
-    each row of FROM as often as the longest of them is. `allowed`: the expression that may be one.
-    """
+    each row of FROM as often as the longest of them is. `allowed`: the calls that may be one."""
 
     def __init__(self) -> None:
-        self.allowed: tree.Node | None = None
+        self.allowed: tuple[tree.Call, ...] = ()
         self._arrays: list[Bound] = []
         self._relation = 0
         self._at = 0
 
     def field(self, expressions: Expressions, node: tree.Call) -> Bound:
-        if node is not self.allowed:
+        if not any(node is each for each in self.allowed):
             raise FeatureNotSupported(
-                f"{node.name} is supported in FROM, and alone among the columns of a SELECT",
+                f"{node.name} is supported in FROM, and among the columns of a SELECT, there not"
+                " within CASE, COALESCE, conditions or another of its kind",
                 position=node.at,
             )
         if len(self._arrays) == SIDE_BY_SIDE_MAX:

@@ -254,8 +254,13 @@ class SystemSource:
 
 @dataclass(frozen=True, slots=True)
 class SubSource:
+    """A query in FROM. `lateral`: it uses columns of the tables before it. `barrier`: conditions
+    beside it are computed of the rows that it gives alone."""
+
     relation: int
     query: BoundQuery
+    lateral: bool = False
+    barrier: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ class Expressions:
         return Slot(node.number, self.typing.types.get(node.number, OPEN))
 
     def _name(self, node: tree.Name) -> Bound:
-        bound, scope = self.scope.resolve(node.parts, node.at)
+        bound, scope = self.scope.resolve(node.said, node.at)
         self.queries.needs.read(bound)
         for field in (bound,) if isinstance(bound, Field) else ():
             if not (scope is self.scope and self.inside):
@@ -408,7 +408,8 @@ class Expressions:
         kind, parts = self.typing.unify(parts, at, name.upper())
         if name == "coalesce":
             return Native("coalesce", tuple(parts), kind) if len(parts) > 1 else parts[0]
-        if kind.name not in PLAIN | KEYED | ORDER_KEYED:
+        # char(n) is stored without the blanks that fill it up, which count for nothing.
+        if kind.name not in PLAIN | KEYED | ORDER_KEYED and kind.name != "char":
             raise UnknownFunction(
                 f"could not identify a comparison function for type {kind}", position=at
             )

@@ -3,7 +3,6 @@ bring."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from leasehold.catalog.descriptor import Descriptor
@@ -24,20 +23,16 @@ from leasehold.model.errors import (
 from leasehold.sql.binding import arrays as query_array
 from leasehold.sql.binding.bound_tree import (
     OPEN,
-    Apply,
     Bound,
     BoundQuery,
     BoundSelect,
     BoundSource,
-    BoundValues,
     Column,
     CteSource,
     ElementsSource,
     Field,
-    JoinSource,
     Native,
     Origin,
-    Scalar,
     SeriesSource,
     SubSource,
     SystemSource,
@@ -47,10 +42,11 @@ from leasehold.sql.binding.bound_tree import (
 )
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.labels import label_of
+from leasehold.sql.binding.lateral import check_lateral, join_sources
 from leasehold.sql.binding.planning_work import FIELD_WORK
-from leasehold.sql.binding.scope import Columns, Names, Scope
+from leasehold.sql.binding.scope import Columns, NamedTable, Names, Scope
 from leasehold.sql.binding.typing import common_type
-from leasehold.sql.binding.walk import has_aggregate, has_window, relations_in, walk
+from leasehold.sql.binding.walk import has_aggregate, has_window
 from leasehold.sql.functions.arrays.set_returning import (
     COLUMN_NAMES,
     SERIES,
@@ -132,10 +128,13 @@ class Sources:
     def _view(self, view: View, source: tree.TableName, relation: int) -> tuple[BoundSource, Names]:
         self._binder.needs.read_table(relation, view)
         query = self._binder.views.bind(view, source.at)
-        fields = _fields(relation, query.columns)
+        shown = _fields(relation, query.columns)
+        known = self._binder.views.columns_known(view)
+        fields = [(name, shown[place][1]) for place, name in known]
         number = table_oid(view.table_id)
         alias = source.alias or source.name
-        return _named(SubSource(relation, query), source, alias, fields, number)
+        made = SubSource(relation, query, barrier=view.is_barrier)
+        return _named(made, source, alias, fields, number)
 
     def _find_view(self, named: tree.TableName) -> View | None:
         """Return the view that a name means; a temporary table comes before it."""
@@ -170,70 +169,16 @@ class Sources:
     def _query_source(
         self, source: tree.QuerySource, scope: Scope, before: Names
     ) -> tuple[BoundSource, Names]:
-        # A query in FROM sees what is outside of this one, not the tables beside it.
-        parent = Scope(scope.parent, ctes=scope.ctes)
-        if source.lateral:
-            parent.siblings = before
+        # A query in FROM sees what is outside of this one, and of the tables beside it only by
+        # LATERAL those before it.
+        parent = Scope(scope.parent, before if source.lateral else Names(), ctes=scope.ctes)
         query = self._binder.bind_query(source.query, parent)
-        scope.correlated = scope.correlated or query.correlated
+        lateral = source.lateral and check_lateral(query, before.relations, source.at)
+        scope.correlated = scope.correlated or parent.correlated
         relation = self._binder.new_relation()
         columns = _fields(relation, query.columns)
-        return _named(SubSource(relation, query), source, source.alias, columns)
-
-    def _computed(
-        self, source: tree.Source, scope: Scope, before: Names
-    ) -> tuple[BoundSource, Names]:
-        """LATERAL (SELECT …) without FROM: one row for each of those before it, whose columns are
-        written where they are named."""
-        assert isinstance(source, tree.QuerySource)
-        body = source.query.body
-        assert isinstance(body, tree.Select)
-        inner = Scope(scope.parent, before, ctes=scope.ctes)
-        expressions = Expressions(self._binder, inner)
-        columns: list[tuple[str, Bound]] = []
-        for target in body.targets:
-            part = expressions.settle(target.node)
-            called = [node for node in walk(part) if isinstance(node, Apply)]
-            changes = any(node.function.volatility == "volatile" for node in called)
-            if has_aggregate(part) or has_window(part) or changes:
-                raise FeatureNotSupported(
-                    "LATERAL with an aggregate, a window function or what is new in each call is"
-                    " not supported",
-                    position=target.node.at,
-                )
-            columns.append((target.label or label_of(target.node), part))
-        scope.correlated = scope.correlated or inner.correlated
-        return self._one_row(source, columns)
-
-    def _one_row(
-        self, source: tree.QuerySource, columns: list[tuple[str, Bound]]
-    ) -> tuple[BoundSource, Names]:
-        """Return a source of one row whose `columns` are written where they are named."""
-        one = BoundValues(((Value(INTEGER, 1),),))
-        relation = self._binder.new_relation()
-        row = SubSource(relation, BoundQuery((Column("column1", INTEGER),), one))
-        return _named(row, source, source.alias, columns)
-
-    def _aggregated(
-        self, source: tree.Source, scope: Scope, before: Names
-    ) -> tuple[BoundSource, Names] | None:
-        """LATERAL (SELECT aggregates FROM …): one row as well, of which each column is a query for
-        a value. None: it is no such one."""
-        assert isinstance(source, tree.QuerySource)
-        inner = Scope(scope.parent, before, ctes=scope.ctes)
-        query = self._binder.bind_query(source.query, inner)
-        body = query.body
-        if not isinstance(body, BoundSelect) or not body.aggregated or body.group:
-            return None
-        called = [node for node in walk(query) if isinstance(node, Apply)]
-        if body.having is not None or any(n.function.volatility == "volatile" for n in called):
-            return None
-        columns: list[tuple[str, Bound]] = []
-        for column, output in zip(query.columns, body.outputs, strict=True):
-            value = replace(query, columns=(column,), body=replace(body, outputs=(output,)))
-            columns.append((column.name, Scalar(value, column.kind, True)))
-        scope.correlated = scope.correlated or inner.correlated or query.correlated
-        return self._one_row(source, columns)
+        made = SubSource(relation, query, lateral)
+        return _named(made, source, source.alias, columns)
 
     def _call_source(
         self, source: tree.CallSource, scope: Scope, before: Names
@@ -265,7 +210,7 @@ class Sources:
         bound, names = _named(made, source, alias, columns)
         if whole is not None and len(columns) == 1 and names.columns[0][0] != alias:
             # The row of a function that gives plain values is the value.
-            names.hidden.append((alias, [(alias, whole)]))
+            names.hidden.append(NamedTable(alias, [(alias, whole)]))
         return bound, names
 
     def _keywords(self, source: tree.CallSource) -> tuple[BoundSource, Names]:
@@ -303,12 +248,6 @@ class Sources:
             raise GroupingError(
                 "aggregate functions are not allowed in functions in FROM", position=call.at
             )
-        if relations_in(part) & before.relations:
-            raise FeatureNotSupported(
-                f"{call.name}() in FROM over columns of the tables before it is not supported:"
-                " write it where its value is used",
-                position=call.at,
-            )
         scope.correlated = scope.correlated or inner.correlated
         outputs = [Column(source.alias or label_of(call), part.kind)]
         parts = [part]
@@ -316,9 +255,10 @@ class Sources:
             outputs.append(Column("ordinality", BIGINT, nullable=False))
             parts.append(Value(BIGINT, 1))
         query = BoundQuery(tuple(outputs), BoundSelect(tuple(parts)), correlated=inner.correlated)
-        relation = self._binder.new_relation()
+        lateral = check_lateral(query, before.relations, call.at)
+        made = SubSource(self._binder.new_relation(), query, lateral)
         alias = source.alias or call.name
-        return _named(SubSource(relation, query), source, alias, _fields(relation, query.columns))
+        return _named(made, source, alias, _fields(made.relation, query.columns))
 
     def _without_rows(
         self, source: tree.CallSource, scope: Scope, before: Names
@@ -408,18 +348,8 @@ class Sources:
     def _join(self, source: tree.Join, scope: Scope, before: Names) -> tuple[BoundSource, Names]:
         left, mine = self.bind(source.left, scope, before)
         visible = before.beside(mine, source.at)
-        found: tuple[BoundSource, Names] | None = None
-        if _only_computes(source):
-            found = self._computed(source.right, scope, visible)
-        elif _may_aggregate(source):
-            found = self._aggregated(source.right, scope, visible)
-        right, theirs = found or self.bind(source.right, scope, visible)
+        right, theirs = self.bind(source.right, scope, visible)
         both = mine.beside(theirs, source.at)
-        if source.kind in ("right", "full") and _depends(right, left):
-            raise FeatureNotSupported(
-                "a function over columns of the other side of RIGHT or FULL JOIN is not supported",
-                position=source.at,
-            )
         using = source.using
         if source.natural:
             names = [name for name, _ in theirs.columns]
@@ -457,9 +387,8 @@ class Sources:
         tables = mine.tables + theirs.tables
         rest = [(n, b) for n, b in mine.columns + theirs.columns if n not in (using or ())]
         kind_of_join = "cross" if condition is None and source.kind == "inner" else source.kind
-        made = JoinSource(kind_of_join, left, right, condition)
-        said = mine.relations_said | theirs.relations_said
-        return made, Names(tables, merged + rest, mine.hidden + theirs.hidden, said)
+        made = join_sources(kind_of_join, left, right, condition, source.at)
+        return made, Names(tables, merged + rest, mine.hidden + theirs.hidden)
 
     def _using(self, name: str, names: Names, join: tree.Join, side: str) -> Bound:
         found = [bound for column, bound in names.columns if column == name]
@@ -546,44 +475,8 @@ def _named(
     named = [
         (names[n] if n < len(names) else name, column) for n, (name, column) in enumerate(columns)
     ]
-    made = Names([(alias, named)], named)
-    if isinstance(source, tree.TableName):
-        made.relations_said[alias] = source.name
+    said = source.said if isinstance(source, tree.TableName) else ""
+    made = Names([NamedTable(alias, named, said)], named)
     if number is not None:
-        made.hidden.append((alias, [("tableoid", Value(OID, number))]))
+        made.hidden.append(NamedTable(alias, [("tableoid", Value(OID, number))], said))
     return bound, made
-
-
-def _only_computes(join: tree.Join) -> bool:
-    """Return whether the right side of a join is a LATERAL query of expressions alone, which gives
-    one row."""
-    body = _lateral(join)
-    return body is not None and body.source is None and body.where is None
-
-
-def _may_aggregate(join: tree.Join) -> bool:
-    """Return whether the right side of a join is a LATERAL query that gives one row if it
-    aggregates."""
-    body = _lateral(join)
-    return body is not None and body.source is not None
-
-
-def _lateral(join: tree.Join) -> tree.Select | None:
-    """The LATERAL query on its right, where that is plain."""
-    right = join.right
-    if not isinstance(right, tree.QuerySource) or not right.lateral:
-        return None
-    query, body = right.query, right.query.body
-    if not isinstance(body, tree.Select) or join.kind not in ("inner", "cross"):
-        return None
-    rest = (body.having, body.distinct, query.limit, query.offset)
-    stars = any(isinstance(target.node, tree.Star) for target in body.targets)
-    plain = not (body.grouped or body.windows or query.order or query.ctes or stars)
-    return body if plain and body.targets and all(part is None for part in rest) else None
-
-
-def _depends(source: BoundSource, other: BoundSource) -> bool:
-    """Return whether `source` has a function over columns of `other`."""
-    theirs = {n.relation for n in walk(other) if hasattr(n, "relation")}
-    series = [node for node in walk(source) if isinstance(node, SeriesSource | ElementsSource)]
-    return any(relations_in(node) & theirs for node in series)

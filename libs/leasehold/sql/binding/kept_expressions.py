@@ -8,7 +8,7 @@ from leasehold.sql.binding.bound_tree import Bound
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import table_fields
 from leasehold.sql.binding.queries import Binder
-from leasehold.sql.binding.scope import Names, Scope
+from leasehold.sql.binding.scope import NamedTable, Names, Scope
 from leasehold.sql.syntax.kept import expression_of
 
 
@@ -17,7 +17,7 @@ def bound_expression(
 ) -> Bound | None:
     """An expression that a descriptor keeps, over the fields of `relation`."""
     columns = list(table_fields(descriptor, relation))
-    scope = Scope(None, Names([(descriptor.name, list(columns))], list(columns)))
+    scope = Scope(None, Names([NamedTable(descriptor.name, list(columns))], list(columns)))
     try:
         return Expressions(binder, scope).settle(expression_of(text))
     except Refused:

@@ -23,7 +23,7 @@ from leasehold.sql.binding.bound_tree import (
 from leasehold.sql.binding.bound_write import GENIDS, BoundAction, BoundWrite, query_of
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import row_fields, table_fields
-from leasehold.sql.binding.scope import Columns, Names, Scope
+from leasehold.sql.binding.scope import Columns, NamedTable, Names, Scope
 from leasehold.sql.binding.walk import walk
 from leasehold.sql.binding.writes import WriteBinder, with_slots
 from leasehold.sql.syntax import tree
@@ -74,7 +74,7 @@ class MergeBinder(WriteBinder):
             binder.needs.add(relation, _PRIVILEGES[action.kind])
         alias = table.alias or table.name
         fields: Columns = [*table_fields(descriptor, relation)]
-        mine = Names([(alias, fields)], fields, relations_said={alias: table.name})
+        mine = Names([NamedTable(alias, fields, table.said)], fields)
         scope = Scope(ctes=self._outer.ctes)
         source, theirs = binder.sources.bind(statement.source, scope, Names())
         both = mine.beside(theirs, statement.at)

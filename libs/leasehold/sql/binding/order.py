@@ -45,7 +45,8 @@ def ambiguous_order(node: tree.Name) -> Refused:
 
 def as_sort_key(part: Bound, at: int) -> Bound:
     """A key of an order or a group. Raises UnknownFunction for types without an order."""
-    if part.kind.name in PLAIN:
+    # char(n) is stored without the blanks that fill it up, which count for nothing.
+    if part.kind.name in PLAIN or part.kind.name == "char":
         return part
     if part.kind.name in KEYED or has_order_key(part.kind):
         return as_key(part)

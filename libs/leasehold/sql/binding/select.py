@@ -13,6 +13,7 @@ from leasehold.model.errors import (
     SyntaxInvalid,
     WindowingError,
 )
+from leasehold.sql.binding.arrays import find_sets
 from leasehold.sql.binding.bound_tree import (
     OPEN,
     Aggregate,
@@ -75,7 +76,7 @@ class SelectBinder:
         expressions.clause = ""
         outputs, names = self._outputs()
         sets = expressions.sets
-        sets.allowed = None
+        sets.allowed = ()
         source = sets.beside(source)
         expressions.clause = "GROUP BY"
         mentions = len(self.scope.mentions)
@@ -135,7 +136,7 @@ class SelectBinder:
                     outputs.append(bound)
                     names.append(name)
                 continue
-            self._expressions.sets.allowed = _without_field(node)
+            self._expressions.sets.allowed = find_sets(node)
             outputs.append(self._expressions.bind(node))
             names.append(target.label or label_of(node))
         if len(outputs) > COLUMNS_MAX:
@@ -320,10 +321,3 @@ def _determined(group: tuple[Bound, ...], source: BoundSource | None) -> set[int
             if key and key <= grouped:
                 found.add(node.relation)
     return found
-
-
-def _without_field(node: tree.Node) -> tree.Node:
-    """Return the value of which `node` is a field, else `node`."""
-    if isinstance(node, tree.Call) and node.name.startswith(tree.FIELD_OF):
-        return node.arguments[0]
-    return node

@@ -19,14 +19,18 @@ from leasehold.sql.binding.bound_tree import (
     BoundQuery,
     BoundSelect,
     BoundSet,
+    BoundSource,
     Column,
     CteSource,
     Field,
+    JoinSource,
     SubSource,
     TableSource,
+    join_parts,
 )
+from leasehold.sql.binding.lateral import join_sources, relations_of_source
 from leasehold.sql.binding.needed_privileges import Needs
-from leasehold.sql.binding.walk import has_window, leaves
+from leasehold.sql.binding.walk import conjuncts, has_window, leaves, relations_in, walk
 from leasehold.sql.functions.function import BIGINT
 from leasehold.sql.syntax.tree import SELECTV
 from leasehold.sql.syntax.tree import Visits as Asked
@@ -152,12 +156,39 @@ def _each_apart(query: BoundQuery, asked: Asked) -> Iterator[Apart]:
             _refuse(asked, "a query of WITH: name its tables themselves")
         elif isinstance(source, SubSource):
             inner = source.query
+            if source.lateral and body.source is not None:
+                inner = _joined_before(inner, body.source, conjuncts(body.where), source)
             yield from _each_apart(replace(inner, ctes=(*query.ctes, *inner.ctes)), asked)
     if found:
         more, tables = _marks(found)
         columns = tuple(Column(f"v{n}", part.kind) for n, part in enumerate(more))
         rows = BoundSelect(tuple(more), body.source, body.where)
         yield Apart(BoundQuery(columns, rows, ctes=query.ctes), Visits(0, tables))
+
+
+def _joined_before(
+    query: BoundQuery, source: BoundSource, where: tuple[Bound, ...], lateral: SubSource
+) -> BoundQuery:
+    """Return the rows that a LATERAL query of FROM looks at, as a query by itself: joined with the
+    tables before it, as far as these meet what is said of them alone."""
+    join = next(n for n in walk(source) if isinstance(n, JoinSource) and n.right is lateral)
+    known = relations_of_source(join.left)
+    others = relations_of_source(source) - known
+    met = tuple(part for part in where if not relations_in(part) & others)
+    return _behind(query, join.left, met)
+
+
+def _behind(query: BoundQuery, before: BoundSource, met: tuple[Bound, ...]) -> BoundQuery:
+    body = query.body
+    if isinstance(body, BoundSet):
+        left, right = (_behind(side, before, met) for side in (body.left, body.right))
+        return replace(query, body=replace(body, left=left, right=right))
+    if not isinstance(body, BoundSelect) or body.source is None:
+        return query
+    source = join_sources("cross", before, body.source, None, 0)
+    both = (*met, *conjuncts(body.where))
+    where = join_parts("and", both) if both else None
+    return replace(query, body=replace(body, source=source, where=where))
 
 
 def _marks(found: list[TableSource]) -> tuple[list[Bound], tuple[Descriptor, ...]]:

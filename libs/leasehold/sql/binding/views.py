@@ -6,18 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.namespaces import Namespace
 from leasehold.catalog.schema_names import PUBLIC
-from leasehold.catalog.view import View, ViewTable
+from leasehold.catalog.view import KEPT, View, ViewTable
 from leasehold.model.errors import Refused, TooComplex, UnknownTable
 from leasehold.sql.binding.bound_tree import BoundQuery
-from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import with_position
-from leasehold.sql.syntax.reading import read_statement
+from leasehold.sql.syntax.reading import read_query
 from leasehold.values.enums import Enumeration
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ Named: TypeAlias = View | Enumeration | Namespace
 FindNamed: TypeAlias = Callable[[str], Named | None]
 DEEP_MAX: Final = 32
 """Views that stand in each other."""
-_TEXTS_KEPT_MAX: Final = 256
 
 
 def no_names(name: str) -> Named | None:
@@ -57,21 +54,27 @@ class Views:
         around = self.within
         if around is not None:
             number = around.views.get(name)
-            if number is None:
-                return None
-            known = (view for view in self.used.values() if view.table_id == number)
-            return next(known, None) or self._look_up(name, number)
-        found = self._look_up(name, 0)
+            # By its id: it may be called otherwise since.
+            return None if number is None else self._look_up(f"{KEPT}{number}")
+        found = None if name.startswith(KEPT) else self._look_up(name)
         if found is not None:
             self.named_views[name] = found
         return found
 
-    def _look_up(self, name: str, number: int) -> View | None:
+    def _look_up(self, name: str) -> View | None:
         found = self._find(name)
-        if not isinstance(found, View) or (number and found.table_id != number):
+        if not isinstance(found, View):
             return None
         self.used[name] = found
         return found
+
+    def columns_known(self, view: View) -> tuple[tuple[int, str], ...]:
+        """Return the places, from 0, of the columns of a view that are meant where it is named, and
+        their names there: within another view those of when that was made."""
+        known = None if self.within is None else self.within.known.get(view.table_id)
+        if known is None:
+            return tuple((n, column.name) for n, column in enumerate(view.columns))
+        return tuple((place - 1, name) for place, name in known.items())
 
     def table(self, name: str, at: int, schema: str) -> tuple[Descriptor, ViewTable | None]:
         """Return the table that a name means here; within a view with what that knows of it, and
@@ -111,18 +114,11 @@ class Views:
     @contextmanager
     def _inside(self, view: View) -> Iterator[None]:
         needs = self._binder.needs
-        before, needs.view = needs.view, view.table_id
+        before = needs.view
+        needs.view = 0 if view.asks_invoker else view.table_id
         self._around.append(view)
         try:
             yield
         finally:
             self._around.pop()
             needs.view = before
-
-
-@lru_cache(_TEXTS_KEPT_MAX)
-def read_query(text: str) -> tree.Query:
-    """Return the tree of a view's query. Raises what reading a statement raises."""
-    statement, _ = read_statement(text)
-    assert isinstance(statement, tree.Query), "looked at when it was made"
-    return statement

@@ -20,6 +20,7 @@ from leasehold.model.errors import (
     DuplicateColumn,
     FeatureNotSupported,
     GeneratedAlways,
+    IndexNotFit,
     InvalidColumnReference,
     Refused,
     SyntaxInvalid,
@@ -46,7 +47,7 @@ from leasehold.sql.binding.from_clause import row_fields, table_fields
 from leasehold.sql.binding.kept_expressions import bound_expression
 from leasehold.sql.binding.labels import label_of
 from leasehold.sql.binding.queries import Binder
-from leasehold.sql.binding.scope import Columns, Names, Scope
+from leasehold.sql.binding.scope import NamedTable, Names, Scope
 from leasehold.sql.binding.typing import Typing
 from leasehold.sql.binding.walk import has_aggregate, has_window, mapped, walk
 from leasehold.sql.expressions.default import decided_default, is_random
@@ -94,8 +95,7 @@ class WriteBinder:
         columns = descriptor.row_columns
         fields = table_fields(descriptor, relation)
         alias = table.alias or table.name
-        said = {alias: table.name}
-        names = Names([(alias, list(fields))], list(fields), relations_said=said)
+        names = Names([NamedTable(alias, list(fields), table.said)], list(fields))
         target = TableSource(relation, descriptor, alias)
         scope = Scope(names=names, ctes=self._outer.ctes)
         source: TableSource | JoinSource = target
@@ -221,8 +221,7 @@ class WriteBinder:
         body = BoundSelect(shown, source)
         fields = table_fields(descriptor, relation)
         alias = table.alias or table.name
-        said = {alias: table.name}
-        names = Names([(alias, list(fields))], list(fields), relations_said=said)
+        names = Names([NamedTable(alias, list(fields), table.said)], list(fields))
         scope = Scope(names=names, ctes=self._outer.ctes)
         slots = self._slots(relation, columns, self._numbered)
         returning, extras = self._returning(statement.returning, scope, slots, len(columns))
@@ -344,15 +343,15 @@ class WriteBinder:
         columns: tuple[Column, ...],
     ) -> BoundConflict:
         arbiters = self._arbiters(conflict, descriptor, relation)
+        _refuse_deferrable(arbiters, descriptor, conflict.at)
         if not conflict.updates:
             return BoundConflict(arbiters, (), None)
         there, excluded = self._binder.new_relation(), self._binder.new_relation()
         self._binder.needs.rename(there, relation)
         self._binder.needs.rename(excluded, relation)
         mine, theirs = table_fields(descriptor, there), table_fields(descriptor, excluded)
-        said = {alias: descriptor.name}
-        tables: list[tuple[str, Columns]] = [(alias, [*mine]), ("excluded", [*theirs])]
-        names = Names(tables, [*mine], relations_said=said)
+        there_named = NamedTable(alias, [*mine], descriptor.name)
+        names = Names([there_named, NamedTable("excluded", [*theirs])], [*mine])
         scope = Scope(names=names, ctes=self._outer.ctes)
         expressions = Expressions(self._binder, scope)
         expressions.clause = "ON CONFLICT DO UPDATE"
@@ -495,3 +494,15 @@ def _refuse_identity(column: Column, overriding: str, at: int) -> None:
             position=at,
             column=column.name,
         )
+
+
+def _refuse_deferrable(arbiters: tuple[int, ...], descriptor: Descriptor, at: int) -> None:
+    """Refuse a constraint that is deferrable among the arbiters, () = all. Raises IndexNotFit."""
+    for index in descriptor.indexes:
+        if index.deferrable and (not arbiters or index.element_id in arbiters):
+            raise IndexNotFit(
+                "ON CONFLICT does not support deferrable unique constraints/exclusion constraints"
+                " as arbiters",
+                position=at,
+                constraint=index.name,
+            )

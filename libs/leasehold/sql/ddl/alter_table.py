@@ -12,6 +12,7 @@ from leasehold.sql.ddl.columns import find_drawn_sequence, read_column_definitio
 from leasehold.sql.ddl.constraints import (
     ByIndex,
     KeyDefinition,
+    deferrable_of,
     keep_text,
     read_distinct_columns,
     read_table_constraint,
@@ -36,6 +37,7 @@ from leasehold.sql.syntax.statements import (
     AddPrimaryKey,
     AddUnique,
     AddUniqueByIndex,
+    AlterConstraint,
     AlterIdentity,
     AlterTable,
     AlterType,
@@ -69,6 +71,15 @@ handles(
     "newowner",
     num="a column by its number",
     later=["recurse"],
+)
+_OF_LATER_CONSTRAINTS: Final = {
+    "alterEnforceability": "[NOT] ENFORCED",
+    "alterInheritability": "[NO] INHERIT",
+}
+handles(
+    "ATAlterConstraint",
+    *("conname", "alterDeferrability", "deferrable", "initdeferred", "is_enforced"),
+    *("alterEnforceability", "alterInheritability", "noinherit"),
 )
 handles(
     "RenameStmt",
@@ -145,6 +156,8 @@ class _Action:
                 found = DropConstraint(name, exists, position, cascade)
             case "AT_ValidateConstraint":
                 found = ValidateConstraint(qualified(self._reading.schema, name), position)
+            case "AT_AlterConstraint":
+                found = self._alter_constraint()
             case "AT_SetNotNull":
                 found = SetNotNull(name, position)
             case "AT_DropNotNull":
@@ -216,10 +229,28 @@ class _Action:
                 return AddForeignKey(key)
             case KeyDefinition(columns, position, name):
                 return AddPrimaryKey(columns, position, name)
-            case ByIndex(index, position, name, primary):
+            case ByIndex(index, position, name, primary, deferrable):
                 if primary:
                     return AddPrimaryKey((), position, name, index)
-                return AddUniqueByIndex(index, name, position)
+                return AddUniqueByIndex(index, name, position, deferrable)
+
+    # ---------------------------------------------------------- ALTER CONSTRAINT
+
+    def _alter_constraint(self) -> AlterConstraint:
+        """[NOT] DEFERRABLE [INITIALLY …]; where nothing is said it is NOT DEFERRABLE."""
+        reading = self._reading
+        kind, body = only(self._body["def"])
+        assert kind == "ATAlterConstraint", kind
+        for field, word in _OF_LATER_CONSTRAINTS.items():
+            if body.get(field):
+                reading.refuse(
+                    f"ALTER CONSTRAINT changes when a foreign key is looked at: {word} is not"
+                    " supported",
+                    self._span.first,
+                )
+        reading.read("ATAlterConstraint", body)
+        name = qualified(reading.schema, body["conname"])
+        return AlterConstraint(name, deferrable_of(body), self._position)
 
     # ---------------------------------------------------------- ALTER COLUMN
 

@@ -10,7 +10,7 @@ from leasehold.sql.syntax.accounting import Body
 from leasehold.sql.syntax.expressions import COLLATIONS
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Reading, names_of
-from leasehold.sql.syntax.types import find_enum, read_type_name
+from leasehold.sql.syntax.types import BLANK_PADDED, find_enum, read_type_name
 from leasehold.values.types import KNOWN, MODIFIED, Type, array_of, enum_type, type_with
 
 _TYPES: Final = {PG_NAMES.get(name, name): name for name in KNOWN}
@@ -51,6 +51,12 @@ def read_column_type(reading: Reading, body: Body) -> Type:
         raise FeatureNotSupported(
             "an interval of some fields alone is no column's type: say interval, or interval(p)",
             position=said.at,
+        )
+    if said.name == BLANK_PADDED and not said.modifiers:
+        raise FeatureNotSupported(
+            "a column of type bpchar without a length is not supported",
+            position=said.at,
+            hint="Say character(n), where all have n characters, or text.",
         )
     name = _TYPES.get(said.name)
     if name is None:

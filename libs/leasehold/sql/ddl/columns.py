@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
+from leasehold.catalog.namespaces import qualified
+from leasehold.catalog.schema_names import PUBLIC
 from leasehold.catalog.sequence import Options
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, Refused, SyntaxInvalid
 from leasehold.sql.ddl.column_types import SERIALS, check_collation, read_column_type, serial_of
@@ -45,10 +47,18 @@ handles(
     ],
 )
 _DRAWN: Final = re.compile(
-    r"""nextval\s*\(\s*'((?:[^']|'')+)'\s*(?:::\s*(?:regclass|text)\s*)*\)"""
+    r"""(?:nextval|"nextval")\s*\(\s*'((?:[^']|'')+)'"""
+    r"""\s*(?:::\s*(?:regclass|text|"regclass"|"text")\s*)*\)"""
+)
+_NAME: Final = re.compile(
+    r"""(?:(?:"(?P<quoted_schema>(?:[^"]|"")++)"|(?P<schema>[^".]++))\.)?+"""
+    r"""(?:"(?P<quoted>(?:[^"]|"")++)"|(?P<bare>[^"]++))"""
 )
 _ATTRIBUTE: Final = "CONSTR_ATTR_"
 _IMMEDIATE: Final = frozenset({"CONSTR_ATTR_NOT_DEFERRABLE", "CONSTR_ATTR_IMMEDIATE"})
+_DEFERRABLE: Final = frozenset(
+    {"CONSTR_ATTR_DEFERRABLE", "CONSTR_ATTR_DEFERRED", "CONSTR_ATTR_IMMEDIATE"}
+)
 _WITH_ATTRIBUTES: Final = frozenset({"CONSTR_PRIMARY", "CONSTR_UNIQUE", "CONSTR_FOREIGN"})
 GENERATED_KEY: Final = (
     "a generated column can't be in the PRIMARY KEY: a row is found by the key that was given"
@@ -181,8 +191,8 @@ class _Column:
         self._plain(body, kind, Span(word_index, end))
 
     def _attribute(self, kinds: list[str], number: int, word_index: int) -> None:
-        """A foreign key may be DEFERRABLE INITIALLY DEFERRED, and NOT DEFERRABLE is what all others
-        are; else an attribute is refused."""
+        """A foreign key and UNIQUE may be DEFERRABLE, and NOT DEFERRABLE is what all others are;
+        else an attribute is refused."""
         first, end = number, number
         while first and kinds[first].startswith(_ATTRIBUTE):
             first -= 1
@@ -190,10 +200,15 @@ class _Column:
             end += 1
         if kinds[first] in _WITH_ATTRIBUTES and {*kinds[first + 1 : end]} <= _IMMEDIATE:
             return
-        deferred = kinds[first] == "CONSTR_FOREIGN" and "CONSTR_ATTR_DEFERRED" in kinds[first:end]
-        if deferred and kinds[number] in ("CONSTR_ATTR_DEFERRED", "CONSTR_ATTR_DEFERRABLE"):
+        late = "CONSTR_ATTR_DEFERRED" in kinds[first + 1 : end]
+        deferrable = "deferred" if late else "immediate"
+        if kinds[first] == "CONSTR_FOREIGN" and kinds[number] in _DEFERRABLE:
             assert self._references is not None, "it stands behind its key"
-            self._references = replace(self._references, deferred=True)
+            self._references = replace(self._references, deferrable=deferrable)
+            return
+        if kinds[first] == "CONSTR_UNIQUE" and kinds[number] in _DEFERRABLE:
+            assert self._unique is not None, "it stands behind its constraint"
+            self._unique = replace(self._unique, deferrable=deferrable)
             return
         self._reading.refuse_listed(ATTRIBUTES, word_index)
         said = kinds[number].removeprefix(_ATTRIBUTE).replace("_", " ")
@@ -310,11 +325,12 @@ def find_drawn_sequence(text: str) -> str | None:
     found = _DRAWN.fullmatch(text)
     if found is None:
         return None
-    name = found[1].replace("''", "'").strip()
-    name = name.removeprefix("public.")
-    if name.startswith('"') and name.endswith('"') and len(name) > 2:
-        return name[1:-1].replace('""', '"')
-    return name.lower()
+    name = _NAME.fullmatch(found[1].replace("''", "'").strip())
+    if name is None:
+        return None
+    schema = (name["quoted_schema"] or (name["schema"] or "").lower()).replace('""', '"')
+    bare = (name["quoted"] or name["bare"].lower()).replace('""', '"')
+    return qualified("" if schema == PUBLIC else schema, bare)
 
 
 def _default(said: Expression, kind: Type, reading: Reading) -> Default:

@@ -28,8 +28,8 @@ from leasehold.sql.syntax.statements import (
 KEY_COLUMNS_MAX: Final = 32
 
 _DEFERRED: Final = (
-    "only a foreign key can be DEFERRABLE, and is INITIALLY DEFERRED then: all other constraints"
-    " are NOT DEFERRABLE"
+    "only a UNIQUE constraint and a foreign key can be DEFERRABLE: all other constraints are NOT"
+    " DEFERRABLE"
 )
 ATTRIBUTES: Final = {
     "deferrable": _DEFERRED,
@@ -47,6 +47,9 @@ _TRAILING: Final = (
     ("enforced",),
 )
 """The longer before those that they end in."""
+_KEY_INCLUDES: Final = (
+    "INCLUDE of a PRIMARY KEY is not supported, nor needed: rows lie in its order, with all columns"
+)
 _EXCLUDE: Final = "EXCLUDE constraints are not supported"
 _ACTIONS: Final = {
     "a": OnChange.NO_ACTION,
@@ -61,13 +64,12 @@ handles(
     *("contype", "conname", "location", "keys", "raw_expr", "pktable", "fk_attrs", "pk_attrs"),
     *("fk_matchtype", "fk_upd_action", "fk_del_action", "fk_del_set_cols", "skip_validation"),
     *("initially_valid", "is_enforced", "generated_when", "generated_kind", "deferrable"),
-    *("initdeferred", "nulls_not_distinct", "indexname"),
+    *("initdeferred", "nulls_not_distinct", "indexname", "including"),
     options=Sentence(
         "with", "storage parameters of a constraint are not supported: there are none"
     ),
     is_no_inherit=Sentence("no inherit", ATTRIBUTES["no inherit"]),
     without_overlaps="WITHOUT OVERLAPS",
-    including=Sentence("include", "INCLUDE columns are not supported yet"),
     exclusions=Sentence("exclude", _EXCLUDE),
     access_method=Sentence("exclude", _EXCLUDE),
     where_clause=Sentence("exclude", _EXCLUDE),
@@ -94,6 +96,7 @@ class ByIndex(NamedTuple):
     position: int
     name: str | None
     primary: bool
+    deferrable: str = ""
 
 
 Constraint: TypeAlias = (
@@ -115,21 +118,34 @@ def read_table_constraint(reading: Reading, body: Body, table: str, end: int) ->
     match body["contype"]:
         case "CONSTR_PRIMARY" | "CONSTR_UNIQUE" as kind if "indexname" in body:
             reading.read("Constraint", body)
-            _refuse_attributes(reading, _attributes(reading, word_index, end))
+            attributes = _attributes(reading, word_index, end)
             primary = kind == "CONSTR_PRIMARY"
+            if not primary:
+                attributes = _not_deferring(reading, attributes)
+            _refuse_attributes(reading, attributes)
             index = qualified(reading.schema, body["indexname"])
-            return ByIndex(index, reading.position(word_index), name, primary)
+            place = reading.position(word_index)
+            return ByIndex(index, place, name, primary, deferrable_of(body))
         case "CONSTR_PRIMARY":
             reading.read("Constraint", body)
+            if "including" in body:
+                reading.refuse(_KEY_INCLUDES, reading.next(word_index, "include"))
             columns = read_distinct_columns(reading, body["keys"], "PRIMARY KEY", word_index)
             _refuse_attributes(reading, _attributes(reading, word_index, end))
             return KeyDefinition(columns, reading.position(word_index), name)
         case "CONSTR_UNIQUE":
             reading.read("Constraint", body)
             columns = read_distinct_columns(reading, body["keys"], "UNIQUE", word_index)
-            _refuse_attributes(reading, _attributes(reading, word_index, end))
-            equal_nulls = bool(body.get("nulls_not_distinct"))
-            return UniqueDefinition(columns, name, reading.position(word_index), equal_nulls)
+            attributes = _attributes(reading, word_index, end)
+            _refuse_attributes(reading, _not_deferring(reading, attributes))
+            return UniqueDefinition(
+                columns,
+                name,
+                reading.position(word_index),
+                bool(body.get("nulls_not_distinct")),
+                _included(reading, body, word_index),
+                deferrable_of(body),
+            )
         case "CONSTR_CHECK":
             found = read_check(reading, body, table)
             _refuse_attributes(reading, _attributes(reading, word_index, end))
@@ -138,7 +154,7 @@ def read_table_constraint(reading: Reading, body: Body, table: str, end: int) ->
             attributes = _attributes(reading, word_index, end)
             columns = read_distinct_columns(reading, body["fk_attrs"], "FOREIGN KEY", word_index)
             found_key = read_references(reading, body, columns, reading.position(word_index))
-            _refuse_attributes(reading, _not_of_key(reading, attributes))
+            _refuse_attributes(reading, _not_deferring(reading, attributes))
             return found_key
         case "CONSTR_EXCLUSION":
             reading.refuse(_EXCLUDE, word_index)
@@ -146,6 +162,31 @@ def read_table_constraint(reading: Reading, body: Body, table: str, end: int) ->
         "NOT NULL as a constraint of a table is not supported: say it of the column",
         position=reading.position(word_index),
     )
+
+
+def deferrable_of(body: Body) -> str:
+    """Return INITIALLY what a constraint is, "immediate" or "deferred"; "" = not deferrable."""
+    if body.get("initdeferred"):
+        return "deferred"
+    return "immediate" if body.get("deferrable") else ""
+
+
+def _not_deferring(reading: Reading, places: Sequence[int]) -> list[int]:
+    """Return the attributes but those by which a constraint is deferrable."""
+    phrases = (("deferrable",), ("initially", "deferred"))
+    return [one for one in places if not any(reading.said(one, *each) for each in phrases)]
+
+
+def _included(reading: Reading, body: Body, word_index: int) -> tuple[str, ...]:
+    """Return the columns of INCLUDE (…), repeated ones too. Raises OutOfRange."""
+    found = names_of(body.get("including", []))
+    size = len(body["keys"]) + len(found)
+    if found and size > KEY_COLUMNS_MAX:
+        raise OutOfRange(
+            f"UNIQUE with INCLUDE has {size} columns; at most {KEY_COLUMNS_MAX} are allowed",
+            position=reading.position(reading.opening(reading.next(word_index, "include"))),
+        )
+    return found
 
 
 def _attributes(reading: Reading, word_index: int, end: int) -> list[int]:
@@ -163,20 +204,6 @@ def _attributes(reading: Reading, word_index: int, end: int) -> list[int]:
             return found[::-1]
         found.append(begin)
         end = begin
-
-
-def _not_of_key(reading: Reading, places: Sequence[int]) -> list[int]:
-    """Return the attributes but DEFERRABLE INITIALLY DEFERRED, which a foreign key may be;
-    DEFERRABLE alone would have to be deferred by SET CONSTRAINTS."""
-    deferred = any(reading.said(one, "initially", "deferred") for one in places)
-    return [
-        one
-        for one in places
-        if not (
-            reading.said(one, "initially", "deferred")
-            or (deferred and reading.said(one, "deferrable"))
-        )
-    ]
 
 
 def _refuse_attributes(reading: Reading, places: Sequence[int]) -> None:
@@ -207,7 +234,7 @@ def read_references(
         on_update,
         body["fk_matchtype"] == "f",
         sets,
-        bool(body.get("initdeferred")),
+        deferrable_of(body),
     )
 
 

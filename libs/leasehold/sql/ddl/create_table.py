@@ -10,7 +10,6 @@ from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidDefinition,
     OutOfRange,
-    SyntaxInvalid,
     UnknownColumn,
 )
 from leasehold.sql.ddl.columns import GENERATED_KEY, read_column_definition
@@ -25,6 +24,7 @@ from leasehold.sql.syntax.statements import (
     ColumnDefinition,
     CreateTable,
     ForeignKeyDefinition,
+    TableLike,
     UniqueDefinition,
 )
 from leasehold.values.types import why_no_key
@@ -43,6 +43,12 @@ handles(
     accessMethod=Sentence("using", "a table access method can't be chosen"),
     later=["constraints", "nnconstraints"],
 )
+handles("TableLikeClause", "relation", "options", later=["relationOid"])
+_INCLUDED: Final = (
+    *("comments", "compression", "constraints", "defaults", "generated", "identity", "indexes"),
+    *("statistics", "storage"),
+)
+"""What INCLUDING may say, in the order of the grammar's bits."""
 
 
 def read_create_table(reading: Reading, body: Body) -> CreateTable:
@@ -81,6 +87,7 @@ class _Parts:
         self._uniques: list[UniqueDefinition] = []
         self._checks: list[CheckDefinition] = []
         self._foreign_keys: list[ForeignKeyDefinition] = []
+        self._likes: list[TableLike] = []
 
     def read(self, reading: Reading, node: Any, span: Span) -> None:
         """Read one column or constraint."""
@@ -88,9 +95,11 @@ class _Parts:
         if kind == "Constraint":
             self._constraint(reading, body, span)
             return
+        if kind == "TableLikeClause":
+            self._likes.append(_read_like(reading, body, len(self._columns)))
+            return
         if kind != "ColumnDef":
-            said = "LIKE" if kind == "TableLikeClause" else kind
-            reading.refuse(f"{said} is not supported: name the columns", span.first)
+            reading.refuse(f"{kind} is not supported: name the columns", span.first)
         column, key = read_column_definition(reading, body, self._table, span)
         self._columns.append(column)
         if len(self._columns) > COLUMNS_MAX:
@@ -133,28 +142,14 @@ class _Parts:
 
     def table(self, if_not_exists: bool, schema: str) -> CreateTable:
         if len(self._keys) > 1:
-            raise SyntaxInvalid(
-                f"table {self._table!r} has more than one PRIMARY KEY",
+            raise InvalidDefinition(
+                f'multiple primary keys for table "{self._table}" are not allowed',
                 position=self._keys[1].position,
             )
         key = self._keys[0] if self._keys else KeyDefinition((), self._position)
-        self._known("PRIMARY KEY", key.columns, key.position)
-        if any(c.generated is not None and c.name in key.columns for c in self._columns):
-            raise FeatureNotSupported(GENERATED_KEY, position=key.position)
-        for column in self._columns:
-            if column.name in key.columns:
-                _refuse_in_key(column, key.position)
-        for unique in self._uniques:
-            self._known("UNIQUE", unique.columns, unique.position)
-        for foreign in self._foreign_keys:
-            self._known("FOREIGN KEY", foreign.columns, foreign.position)
-        columns = tuple(
-            replace(column, nullable=column.nullable and column.name not in key.columns)
-            for column in self._columns
-        )
-        return CreateTable(
+        made = CreateTable(
             self._table,
-            columns,
+            tuple(self._columns),
             key.columns,
             if_not_exists,
             tuple(self._uniques),
@@ -162,18 +157,52 @@ class _Parts:
             tuple(self._foreign_keys),
             key.name,
             schema,
+            likes=tuple(self._likes),
         )
+        return made if self._likes else complete_table(made, key.position)
 
-    def _known(self, what: str, names: tuple[str, ...], position: int) -> None:
-        there = {column.name for column in self._columns}
-        for name in names:
-            if name not in there:
-                raise UnknownColumn(
-                    f"column {name!r} named in {what} does not exist",
-                    table=self._table,
-                    column=name,
-                    position=position,
-                )
+
+def complete_table(made: CreateTable, key_position: int) -> CreateTable:
+    """Return a table all of whose columns are known, with those of the primary key NOT NULL. Raises
+    UnknownColumn for a constraint over others, FeatureNotSupported for what can't be in a key."""
+    _check_known(made, "PRIMARY KEY", made.primary_key, key_position)
+    for column in made.columns:
+        if column.name in made.primary_key:
+            if column.generated is not None:
+                raise FeatureNotSupported(GENERATED_KEY, position=key_position)
+            _refuse_in_key(column, key_position)
+    for unique in made.uniques:
+        named = (*unique.columns, *unique.included)
+        _check_known(made, "UNIQUE", named, unique.position)
+    for foreign in made.foreign_keys:
+        _check_known(made, "FOREIGN KEY", foreign.columns, foreign.position)
+    columns = tuple(
+        replace(column, nullable=column.nullable and column.name not in made.primary_key)
+        for column in made.columns
+    )
+    return replace(made, columns=columns)
+
+
+def _check_known(made: CreateTable, what: str, names: tuple[str, ...], position: int) -> None:
+    there = {column.name for column in made.columns}
+    for name in names:
+        if name not in there:
+            raise UnknownColumn(
+                f"column {name!r} named in {what} does not exist",
+                table=made.name,
+                column=name,
+                position=position,
+            )
+
+
+def _read_like(reading: Reading, body: Body, place: int) -> TableLike:
+    """Return what LIKE table [INCLUDING what | EXCLUDING what] … says."""
+    reading.read("TableLikeClause", body)
+    relation = body["relation"]
+    bits = body.get("options", 0)
+    includes = frozenset(word for bit, word in enumerate(_INCLUDED) if bits >> bit & 1)
+    position = reading.source.position(relation["location"])
+    return TableLike(relation_name(reading, relation, temporary=True), includes, place, position)
 
 
 def _refuse_in_key(column: ColumnDefinition, position: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from leasehold.catalog.object_names import joined_names, object_name
+from leasehold.catalog.object_names import distinct_names, joined_names, object_name
+from leasehold.catalog.schema_names import PG_CATALOG
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument
 from leasehold.sql.ddl.column_types import check_collation
 from leasehold.sql.ddl.constraints import keep_text
@@ -83,13 +84,19 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
         where = Span(_where(reading, closed) + 1, reading.span.end)
         predicate = _kept(reading.kept(where), table, reading)
     orders = tuple(order for _, _, order in parts)
-    all_parts = [*(part for _, part, _ in parts), *(column for _, column in included)]
-    if len(all_parts) > INDEX_COLUMNS_MAX or len(set(all_parts)) != len(all_parts):
+    keys = [part for _, part, _ in parts]
+    if len(keys) + len(included) > INDEX_COLUMNS_MAX or len(set(keys)) != len(keys):
         reading.refuse(
-            f"an index has 1 to {INDEX_COLUMNS_MAX} different columns, included ones among them",
+            f"an index has 1 to {INDEX_COLUMNS_MAX} columns, included ones among them, and no key"
+            " twice",
             opening,
         )
-    parts_of_name = _names(all_parts)
+    parts_of_name = _names([*keys, *(column for _, column in included)])
+    # A column that an entry has already is there once.
+    places: dict[str, int] = {}
+    for at, column in included:
+        if column not in keys:
+            places.setdefault(column, at)
     name = name_beside(reading, body, "idxname")
     return CreateIndex(
         derived_name(table, parts_of_name) if name is None else name,
@@ -98,9 +105,9 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
         bool(body.get("if_not_exists")),
         name is not None,
         bool(body.get("unique")),
-        tuple(column for _, column in included),
+        tuple(places),
         predicate,
-        (*(position for position, _, _ in parts), *(position for position, _ in included)),
+        (*(position for position, _, _ in parts), *places.values()),
         parts_of_name,
         reading.zone,
         orders if any(order != IndexOrder(position=order.position) for order in orders) else (),
@@ -155,11 +162,16 @@ def _order(reading: Reading, body: Body, span: Span) -> IndexOrder:
     nulls = {"SORTBY_NULLS_FIRST": True, "SORTBY_NULLS_LAST": False}.get(body["nulls_ordering"])
     descending = body["ordering"] == "SORTBY_DESC"
     return IndexOrder(
-        names_of(body.get("opclass", []))[-1] if "opclass" in body else "",
+        _operators(names_of(body.get("opclass", []))),
         descending,
         None if nulls is descending else nulls,  # so it is anyway
         reading.position(span.first),
     )
+
+
+def _operators(names: Sequence[str]) -> str:
+    """The operator class that is named, "" = none; all lie in pg_catalog."""
+    return ".".join(names[1:] if names[:1] == (PG_CATALOG,) else names)
 
 
 def _included(reading: Reading, nodes: list[Any], opening: int) -> list[tuple[int, str]]:
@@ -186,16 +198,10 @@ def _kept(said: Expression, table: str, reading: Reading) -> IndexExpression:
 
 def _names(parts: Sequence[str | IndexExpression]) -> tuple[str, ...]:
     """What a derived name says of each: the function's name for a function, as PostgreSQL."""
-    stems: list[str] = []
-    names: list[str] = []
-    for part in parts:
-        if isinstance(part, str):
-            names.append(part)
-            continue
-        stem = part.text.partition("(")[0].strip() or "expr"
-        names.append(f"{stem}{stems.count(stem) or ''}")
-        stems.append(stem)
-    return tuple(names)
+    return distinct_names(
+        part if isinstance(part, str) else part.text.partition("(")[0].strip() or "expr"
+        for part in parts
+    )
 
 
 def derived_name(table: str, columns: tuple[str, ...], suffix: str = "idx") -> str:

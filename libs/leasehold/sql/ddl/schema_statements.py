@@ -55,7 +55,13 @@ from leasehold.sql.ddl.roles import (
 )
 from leasehold.sql.ddl.sequences import read_alter_sequence, read_create_sequence
 from leasehold.sql.ddl.set_schema import read_set_schema
-from leasehold.sql.ddl.views import read_create_view, read_drop_view, read_rename_view
+from leasehold.sql.ddl.views import (
+    read_alter_view,
+    read_create_view,
+    read_drop_view,
+    read_rename_view,
+    read_rename_view_column,
+)
 from leasehold.sql.syntax.accounting import Body
 from leasehold.sql.syntax.enum_names import ANY_NAME, EnumNames
 from leasehold.sql.syntax.left_out import STATEMENTS, refuse_left_out
@@ -266,6 +272,10 @@ def _change(reading: Reading, kind: str, body: Body) -> Change:
         return read_rename_enum(reading, body)
     elif kind == "RenameStmt" and body["renameType"] == "OBJECT_VIEW":
         return read_rename_view(reading, body)
+    elif kind == "RenameStmt" and _is_of_view(body):
+        return read_rename_view_column(reading, body)
+    elif kind == "AlterTableStmt" and body["objtype"] == "OBJECT_VIEW":
+        found = read_alter_view(reading, body)
     elif kind == "RenameStmt" and body["renameType"] == "OBJECT_SCHEMA":
         return read_rename_schema(reading, body)
     elif kind == "RenameStmt":
@@ -273,6 +283,10 @@ def _change(reading: Reading, kind: str, body: Body) -> Change:
     if found is None:
         _refuse(reading)
     return found
+
+
+def _is_of_view(body: Body) -> bool:
+    return bool(body["renameType"] == "OBJECT_COLUMN" and body.get("relationType") == "OBJECT_VIEW")
 
 
 def _refuse(reading: Reading) -> NoReturn:
@@ -303,8 +317,8 @@ def _refuse(reading: Reading) -> NoReturn:
         reading.refuse(sentence, verb + 1)
     if (first, second) == ("alter", "view"):
         sentence = (
-            "of ALTER VIEW are supported RENAME TO and OWNER TO: CREATE OR REPLACE VIEW changes its"
-            " query"
+            "of ALTER VIEW are supported RENAME, OWNER TO, SET and RESET of options: CREATE OR"
+            " REPLACE VIEW changes its query"
         )
         reading.refuse(sentence, verb)
     if (first, second) == ("create", "table"):

@@ -1,10 +1,12 @@
-"""CREATE VIEW and DROP VIEW."""
+"""CREATE VIEW, ALTER VIEW and DROP VIEW."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from leasehold.catalog.namespaces import qualified
+from leasehold.catalog.view import read_boolean
+from leasehold.model.errors import FeatureNotSupported, InvalidArgument
 from leasehold.sql.ddl.drops import CASCADE
 from leasehold.sql.ddl.other_objects import read_object_name
 from leasehold.sql.syntax.accounting import Body, handles
@@ -15,13 +17,18 @@ from leasehold.sql.syntax.object_statements import (
     DropView,
     ObjectKind,
     RenameView,
+    RenameViewColumn,
+    SetViewOptions,
 )
-from leasehold.sql.syntax.statement import Reading, Span, names_of
+from leasehold.sql.syntax.statement import Reading, Span, names_of, only
 
 handles(
     "ViewStmt",
-    *("view", "query", "replace", "aliases", "withCheckOption"),
-    options="WITH (…) of a view",
+    *("view", "query", "replace", "aliases", "withCheckOption", "options"),
+)
+_OPTIONS: Final = ("security_barrier", "security_invoker")
+_NOT_CHECKED: Final = (
+    "WITH CHECK OPTION is not supported: views are only read here, write to their tables"
 )
 _NO_CHECK: Final = "NO_CHECK_OPTION"
 
@@ -30,10 +37,7 @@ def read_create_view(reading: Reading, body: Body) -> CreateView:
     """CREATE [OR REPLACE] VIEW name [(columns)] AS query"""
     reading.read("ViewStmt", body)
     if body.get("withCheckOption", _NO_CHECK) != _NO_CHECK:
-        reading.refuse(
-            "WITH CHECK OPTION is not supported: views are only read here, write to their tables",
-            reading.next(reading.verb, "with"),
-        )
+        reading.refuse(_NOT_CHECKED, _last_with(reading))
     kind = reading.behind(reading.verb + 1, "or replace")
     if reading.word(kind) == "recursive":
         reading.refuse(
@@ -44,6 +48,8 @@ def read_create_view(reading: Reading, body: Body) -> CreateView:
     word_index = reading.behind_name(first)
     if reading.word(word_index) == "(":
         word_index = reading.closed(word_index)
+    if reading.word(word_index) == "with":
+        word_index = reading.closed(word_index + 1)
     begin = word_index + 1  # behind AS
     tokens, end = reading.tokens, reading.span.end
     query = Span(begin, end)
@@ -56,7 +62,72 @@ def read_create_view(reading: Reading, body: Body) -> CreateView:
         reading.position(first),
         reading.position(begin) - 1 - reading.offset,
         schema_of(reading, body["view"]),
+        _read_options(reading, body.get("options", [])),
     )
+
+
+def _last_with(reading: Reading) -> int:
+    """The word WITH of WITH … CHECK OPTION, which is the last one."""
+    words = range(reading.span.end - 1, reading.verb, -1)
+    return next(index for index in words if reading.word(index) == "with")
+
+
+def _read_options(reading: Reading, nodes: list[Any]) -> tuple[str, ...]:
+    """Return the options of a view as PostgreSQL keeps them, name=value. Raises InvalidArgument
+    (22023), FeatureNotSupported."""
+    made: list[str] = []
+    for node in nodes:
+        option = node["DefElem"]
+        name, position = option["defname"], reading.source.position(option["location"])
+        if name == "check_option":
+            raise FeatureNotSupported(_NOT_CHECKED, position=position)
+        if name not in _OPTIONS or "defnamespace" in option:
+            raise InvalidArgument(f'unrecognized parameter "{name}"', position=position)
+        if any(each.partition("=")[0] == name for each in made):
+            raise InvalidArgument(f'parameter "{name}" specified more than once', position=position)
+        value = _value_of(option)
+        if read_boolean(value) is None:
+            raise InvalidArgument(
+                f'invalid value for boolean option "{name}": {value}', position=position
+            )
+        made.append(f"{name}={value}")
+    return tuple(made)
+
+
+def _value_of(option: Body) -> str:
+    """Return what an option is set to; alone it is true."""
+    if "arg" not in option:
+        return "true"
+    kind, body = only(option["arg"])
+    match kind:
+        case "String":
+            return str(body["sval"])
+        case "Integer":
+            return str(body.get("ival", 0))
+        case "Boolean":
+            return "true" if body.get("boolval") else "false"
+        case "TypeName":
+            return str(names_of(body["names"])[-1])
+    return kind
+
+
+def read_alter_view(reading: Reading, body: Body) -> SetViewOptions | None:
+    """ALTER VIEW [IF EXISTS] v {SET | RESET} (…); None: another action."""
+    actions = [node["AlterTableCmd"] for node in body["cmds"]]
+    kinds = {"AT_SetRelOptions", "AT_ResetRelOptions"}
+    if len(actions) != 1 or actions[0]["subtype"] not in kinds:
+        return None
+    reading.read("AlterTableStmt", body)
+    (action,) = actions
+    reading.read("AlterTableCmd", action)
+    nodes = action["def"]["List"]["items"]
+    relation = body["relation"]
+    position = reading.source.position(relation["location"])
+    name, exists = relation_name(reading, relation), bool(body.get("missing_ok"))
+    if action["subtype"] == "AT_SetRelOptions":
+        return SetViewOptions(name, _read_options(reading, nodes), (), exists, position)
+    reset = tuple(node["DefElem"]["defname"] for node in nodes)
+    return SetViewOptions(name, (), reset, exists, position)
 
 
 def read_rename_view(reading: Reading, body: Body) -> RenameView:
@@ -66,6 +137,19 @@ def read_rename_view(reading: Reading, body: Body) -> RenameView:
     to = qualified(schema_of(reading, relation), body["newname"])
     position = reading.source.position(relation["location"])
     return RenameView(relation_name(reading, relation), to, bool(body.get("missing_ok")), position)
+
+
+def read_rename_view_column(reading: Reading, body: Body) -> RenameViewColumn:
+    """ALTER VIEW [IF EXISTS] v RENAME [COLUMN] a TO b"""
+    reading.read("RenameStmt", body)
+    relation = body["relation"]
+    return RenameViewColumn(
+        relation_name(reading, relation),
+        body["subname"],
+        body["newname"],
+        bool(body.get("missing_ok")),
+        reading.source.position(relation["location"]),
+    )
 
 
 def read_drop_view(reading: Reading, body: Body) -> tuple[DropView | DropAbsent, ...]:

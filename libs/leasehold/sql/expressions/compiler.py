@@ -19,6 +19,11 @@ from leasehold.model.errors import (
     UnknownFunction,
     WrongType,
 )
+from leasehold.sql.expressions.arrays import (
+    compile_array,
+    compile_over_array,
+    compile_subscript,
+)
 from leasehold.sql.expressions.closures import (
     Compute,
     all_of,
@@ -60,7 +65,7 @@ from leasehold.sql.syntax.types import type_of
 from leasehold.sql.syntax.words import VOLATILE
 from leasehold.values.text_io import from_text
 from leasehold.values.time_zone import NowInZone
-from leasehold.values.types import Type, order_key_of
+from leasehold.values.types import Type, element_of, order_key_of
 
 DECIDED: Final = frozenset(
     {"now", "gen_random_uuid", "current_timestamp", "current_date", "localtimestamp"}
@@ -213,9 +218,10 @@ class Compiler:
     # ---------------------------------------------------------- operators
 
     def _binary(self, node: tree.Binary) -> Typed:
-        return self._operated(node.sign, self.part(node.left), self.part(node.right))
+        return self.operated(node.sign, self.part(node.left), self.part(node.right))
 
-    def _operated(self, sign: str, left: Typed, right: Typed) -> Typed:
+    def operated(self, sign: str, left: Typed, right: Typed) -> Typed:
+        """Return an operator over compiled parts."""
         return call_function(operator_for(sign, left.kind, right.kind), [left, right])
 
     def _unary(self, node: tree.Unary) -> Typed:
@@ -229,7 +235,7 @@ class Compiler:
             escaped = function_for("like_escape", [pattern.kind, escape.kind])
             pattern = call_function(escaped, [pattern, escape])
         sign = f"{'!' if node.negated else ''}~~{'*' if node.insensitive else ''}"
-        return self._operated(sign, left, pattern)
+        return self.operated(sign, left, pattern)
 
     def _condition(self, node: tree.Node) -> Compute:
         made = self.part(node)
@@ -278,8 +284,8 @@ class Compiler:
         value, low, high = held.parts + [held.beside(part) for part in parts[asked:]]
 
         def within(least: Typed, most: Typed) -> Compute:
-            above = self._operated(">=", value, least).compute
-            return all_of([above, self._operated("<=", value, most).compute])
+            above = self.operated(">=", value, least).compute
+            return all_of([above, self.operated("<=", value, most).compute])
 
         found = within(low, high)
         if node.symmetric:
@@ -291,7 +297,7 @@ class Compiler:
         held = Held([self.part(node.operand)], [node.operand])
         (value,) = held.parts
         items = [held.beside(self.part(item)) for item in node.items]
-        found = held.over(any_of([self._operated("=", value, each).compute for each in items]))
+        found = held.over(any_of([self.operated("=", value, each).compute for each in items]))
         return Typed(BOOLEAN, negated(found) if node.negated else found)
 
     # ---------------------------------------------------------- functions
@@ -347,7 +353,7 @@ class Compiler:
         for when, then in node.branches:
             if held.parts:
                 given = held.beside(self.part(when))
-                conditions.append(self._operated("=", held.parts[0], given).compute)
+                conditions.append(self.operated("=", held.parts[0], given).compute)
             else:
                 conditions.append(self._condition(when))
             results.append(self.part(then))
@@ -360,6 +366,8 @@ class Compiler:
     def _cast(self, node: tree.Cast) -> Typed:
         target = type_of(node.target, self._find_enum, in_query=False)
         inner = node.operand
+        if isinstance(inner, tree.ArrayOf) and element_of(target) is not None:
+            return compile_array(self, inner, target)
         if isinstance(inner, tree.Constant) and inner.kind == "number" and inner.text[0] != "-":
             made = self._number(inner.text, cast=True)
         else:
@@ -393,6 +401,9 @@ class Compiler:
         tree.Case: _case_of,
         tree.Cast: _cast,
         tree.Call: _call,
+        tree.ArrayOf: compile_array,
+        tree.OverArray: compile_over_array,
+        tree.Subscript: compile_subscript,
     }
 
 
@@ -401,10 +412,7 @@ _WORDS: Final[dict[type, str]] = {
     tree.Star: "*",
     tree.DefaultWord: "DEFAULT",
     tree.Quantified: "a query",
-    tree.OverArray: "ANY or ALL",
-    tree.ArrayOf: "ARRAY",
     tree.ArrayQuery: "a query",
-    tree.Subscript: "a subscript",
     tree.Collated: "COLLATE",
     tree.RowOf: "a row",
     tree.SubQuery: "a query",

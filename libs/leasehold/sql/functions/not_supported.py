@@ -26,18 +26,30 @@ FUNCTIONS: Final = {
         "it is not supported: slices a[1:2] and string_to_array are",
     ),
     **dict.fromkeys(
-        ("row_to_json", "json_to_record", "json_to_recordset", "json_populate_record"), _ROWS
-    ),
-    **dict.fromkeys(
-        ("jsonb_path_query", "jsonb_path_exists", "jsonb_path_match"),
-        "there is no jsonpath: #>> is",
+        (
+            *("row_to_json", "json_to_record", "json_to_recordset", "json_populate_record"),
+            "json_populate_recordset",
+        ),
+        _ROWS,
     ),
     **dict.fromkeys(
         (
-            *("jsonb_extract_path", "jsonb_extract_path_text"),
-            *("json_extract_path", "json_extract_path_text"),
+            *("jsonb_path_query", "jsonb_path_exists", "jsonb_path_match"),
+            *("jsonb_path_query_array", "jsonb_path_query_first", "jsonb_path_query_tz"),
+            *("jsonb_path_exists_tz", "jsonb_path_match_tz", "jsonb_path_query_array_tz"),
+            *("jsonb_path_query_first_tz", "jsonb_path_exists_opr", "jsonb_path_match_opr"),
         ),
-        "it is not supported: #> and #>> are",
+        "there is no jsonpath: #>> is",
+    ),
+    **dict.fromkeys(
+        ("json_to_tsvector", "jsonb_to_tsvector"), "text search is not supported: ILIKE is"
+    ),
+    **dict.fromkeys(
+        (
+            *("jsonb_cmp", "jsonb_eq", "jsonb_ne", "jsonb_lt", "jsonb_le", "jsonb_ge"),
+            *("jsonb_gt", "jsonb_hash", "jsonb_hash_extended"),
+        ),
+        "it is not supported: the operators = and < are, and md5 of the text",
     ),
     **dict.fromkeys(
         ("convert_to", "convert_from", "convert"), "it is not supported: encode and decode are"

@@ -267,7 +267,7 @@ def _build_json(kinds: Kinds, zone: ZoneInfo) -> Function | None:
             f"{jsonb.text_of(text(name))} : {'null' if value is None else make(value)}"
             for text, make, name, value in pairs
         ]
-        return _within_limit(f"{{{', '.join(written)}}}")
+        return within_limit(f"{{{', '.join(written)}}}")
 
     return Function("json_build_object", known, JSON, compute, strict=False)
 
@@ -279,7 +279,7 @@ def _build_json_array(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     def compute(*values: Any) -> str:
         pairs = zip(makes, values, strict=True)
         written = ["null" if value is None else make(value) for make, value in pairs]
-        return _within_limit(f"[{', '.join(written)}]")
+        return within_limit(f"[{', '.join(written)}]")
 
     return Function("json_build_array", _known(kinds), JSON, compute, strict=False)
 
@@ -289,10 +289,11 @@ def _to_json(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     if len(kinds) != 1 or kinds[0] is None:
         return None
     make = json_text_of(kinds[0], zone)
-    return Function("to_json", (kinds[0],), JSON, lambda value: _within_limit(make(value)))
+    return Function("to_json", (kinds[0],), JSON, lambda value: within_limit(make(value)))
 
 
-def _within_limit(text: str) -> str:
+def within_limit(text: str) -> str:
+    """Return a text. Raises TooLong for one that is longer than a value may be."""
     if len(text) > TEXT_BYTES_MAX:
         raise too_long(TEXT_BYTES_MAX)
     return text

@@ -24,7 +24,7 @@ from leasehold.sql.functions.dates import arithmetic as date_arithmetic
 from leasehold.sql.functions.dates import fields, times, timestamps
 from leasehold.sql.functions.function import TEXT, Function, is_text, make_zoned
 from leasehold.sql.functions.jsonb import functions as jsonb
-from leasehold.sql.functions.jsonb import json_functions
+from leasehold.sql.functions.jsonb import json_functions, made_objects, named_parts
 from leasehold.sql.functions.numbers import arithmetic, mathematics
 from leasehold.sql.functions.resolution import category, kind_name, resolve
 from leasehold.sql.functions.system import (
@@ -62,6 +62,8 @@ _MODULES: Final[tuple[Any, ...]] = (
         catalog,
         jsonb,
         json_functions,
+        made_objects,
+        named_parts,
         timestamps,
         node,
         notifications,
@@ -78,7 +80,12 @@ ALL_OPERATORS: Final[tuple[Function, ...]] = tuple(
 )
 _FUNCTIONS: Final = _by_name(ALL_FUNCTIONS)
 _OPERATORS: Final = _by_name(ALL_OPERATORS)
-_FAMILIES: Final = {**polymorphic.FAMILIES, **array.FAMILIES, **enums.FAMILIES}
+_FAMILIES: Final = {
+    **polymorphic.FAMILIES,
+    **array.FAMILIES,
+    **enums.FAMILIES,
+    **made_objects.FAMILIES,
+}
 FUNCTION_NAMES: Final = frozenset(_FUNCTIONS) | frozenset(_FAMILIES)
 _SETS: Final = _by_name((*set_returning.FUNCTIONS, *notifications.SETS))
 SET_NAMES: Final[frozenset[str]] = frozenset(set_returning.FAMILIES) | _SETS.keys()

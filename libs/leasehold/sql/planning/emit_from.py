@@ -31,7 +31,8 @@ from leasehold.sql.binding.bound_tree import (
     TableSource,
     Value,
 )
-from leasehold.sql.planning.emitted import Beside, Emitted, materialize
+from leasehold.sql.functions.aggregates.gathered_rows import gathered
+from leasehold.sql.planning.emitted import Beside, Emitted, function_name, materialize
 from leasehold.sql.planning.key_text import null_text
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.values.types import null_in_entries
@@ -109,7 +110,10 @@ class FromEmitter:
                 return f"{self._system(source.system)} AS r{source.relation}"
             case SubSource():
                 text, draws = self._made.with_draws(lambda: self._query(source.query))
-                return f"({materialize(text) if draws else text}) AS r{source.relation}"
+                text = f"({materialize(text) if draws or source.barrier else text})"
+                if source.lateral:
+                    text = self._lateral(source.query, text)
+                return f"{text} AS r{source.relation}"
             case CteSource():
                 kept = source.cte in self._beside.kept
                 name = kept_name(source.cte, source.width) if kept else f"w{source.cte}"
@@ -122,6 +126,16 @@ class FromEmitter:
                 arguments = ", ".join(map(self._expression, source.arguments))
                 return f"{name}({arguments}) AS r{source.relation}"
         raise AssertionError(source)
+
+    def _lateral(self, query: BoundQuery, text: str) -> str:
+        """A query whose rows are gathered to a value and taken apart again: of what stands in FROM
+        SQLite shows functions alone the columns of the tables before them."""
+        kinds = tuple(column.kind for column in query.columns)
+        aggregate = gathered(kinds)
+        name = function_name(aggregate)
+        self._made.aggregates[name] = aggregate, False
+        columns = ", ".join(f"o{n}" for n in range(max(1, len(kinds))))
+        return f"lh_rows((SELECT {name}({columns}) FROM {text}))"
 
     def _system(self, relation: Relation) -> str:
         name = f"lh_{relation.schema}_{relation.name}"

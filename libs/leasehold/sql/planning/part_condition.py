@@ -17,7 +17,7 @@ from leasehold.sql.binding.bound_tree import Field, Value
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import table_fields
 from leasehold.sql.binding.queries import Binder
-from leasehold.sql.binding.scope import Names, Scope
+from leasehold.sql.binding.scope import NamedTable, Names, Scope
 from leasehold.sql.binding.walk import conjuncts
 from leasehold.sql.planning.indexes import Sought, SoughtParts
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX, read_expression
@@ -112,7 +112,7 @@ def _bound(descriptor: Descriptor, text: str) -> Any:
         raise UnknownTable(f"a condition of one table names no other one: {name!r}", table=name)
 
     columns = list(table_fields(descriptor, _RELATION))
-    scope = Scope(None, Names([(descriptor.name, list(columns))], list(columns)))
+    scope = Scope(None, Names([NamedTable(descriptor.name, list(columns))], list(columns)))
     binder = Binder(lookup, {}, UTC)
     return Expressions(binder, scope).settle(read_expression(text, EXPRESSION_BYTES_MAX))
 

@@ -34,9 +34,11 @@ from leasehold.sql.binding.bound_tree import (
     Member,
     Native,
     Slot,
+    SubSource,
     TableSource,
     Value,
 )
+from leasehold.sql.binding.lateral import relations_of_source
 from leasehold.sql.binding.typing import KEYED
 from leasehold.sql.binding.walk import children, conjuncts, has_window, relations_in, walk
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
@@ -117,8 +119,10 @@ def _go_through(
         here = _Select(source, (*conjuncts(body.where), *wanted), around)
         found |= here.found()
         by_key |= here.by_key
-        # A query in the condition of an outer join is computed for rows that count otherwise, too.
-        _go_through(source, None if has_outer_join(source) else here, (), found, by_key)
+        if has_outer_join(source):
+            _go_through_joins(source, (*conjuncts(body.where), *wanted), around, found, by_key)
+        else:
+            _go_through(source, here, (), found, by_key)
     for part in (node.limit, node.offset, *node.ctes):
         if part is not None:
             _go_through(part, around, (), found, by_key)
@@ -132,6 +136,32 @@ def _go_through(
     for each in more:
         if each is not None:
             _go_through(each, here, (), found, by_key)
+
+
+def _go_through_joins(
+    source: BoundSource,
+    where: tuple[Bound, ...],
+    around: _Select | None,
+    found: dict[int, _Found],
+    by_key: dict[int, KeyPlace],
+) -> None:
+    """Go through a FROM with outer joins. A query in the condition of one is computed for rows that
+    count otherwise, too; a LATERAL query behind LEFT JOIN for those of the tables before it that
+    meet what `where` says of them alone."""
+    if not isinstance(source, JoinSource) or source.kind not in ("inner", "cross", "left"):
+        _go_through(source, None, (), found, by_key)
+        return
+    right = source.right
+    optional = relations_of_source(right)
+    met = tuple(part for part in where if not relations_of(part) & optional)
+    _go_through_joins(source.left, met, around, found, by_key)
+    before: _Select | None = None
+    if isinstance(right, SubSource) and right.lateral:
+        before = _Select(source.left, met, around)
+        before.found()  # so that it knows which of them are read by keys
+    _go_through(right, before, (), found, by_key)
+    if source.condition is not None:
+        _go_through(source.condition, None, (), found, by_key)
 
 
 def _asked_of(condition: Bound) -> tuple[Bound, ...] | None:

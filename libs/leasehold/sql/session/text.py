@@ -20,6 +20,7 @@ from leasehold.sql.ddl.schema_statements import (
 from leasehold.sql.session.copying import copied
 from leasehold.sql.session.cursors import declared, explained_cursor, fetched
 from leasehold.sql.session.do_code import read_do
+from leasehold.sql.session.named_statements import read_execute, read_lock, read_prepare
 from leasehold.sql.session.search_path import shift_back
 from leasehold.sql.session.settings import set_or_reset, shown
 from leasehold.sql.session.table_as import read_create_table_as
@@ -57,13 +58,7 @@ handles("VacuumStmt", "options", "rels", "is_vacuumcmd")
 
 _ROWS: Final = frozenset({"SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"})
 _CHANGES: Final = frozenset({"create", "drop", "alter", "truncate"})
-_BY_PROTOCOL: Final = "prepare statements by the protocol, as drivers do; the statement itself"
-_REFUSED: Final = {
-    "prepare": f"PREPARE: {_BY_PROTOCOL}",
-    "execute": f"EXECUTE: {_BY_PROTOCOL}",
-    "lock": "LOCK: rows are verified at COMMIT, and nothing waits for locks; the statement itself",
-    "security": "SECURITY LABEL",
-}
+_REFUSED: Final = {"security": "SECURITY LABEL"}
 
 
 def read_text(text: str) -> tuple[SessionStatement, ...]:
@@ -211,6 +206,9 @@ _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Meaning]]] = {
     "VariableShowStmt": shown,
     "DiscardStmt": _discard,
     "DeallocateStmt": _deallocate,
+    "PrepareStmt": read_prepare,
+    "ExecuteStmt": read_execute,
+    "LockStmt": read_lock,
     "DeclareCursorStmt": declared,
     "FetchStmt": fetched,
     "ClosePortalStmt": _close,

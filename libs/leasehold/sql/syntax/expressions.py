@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from leasehold.catalog.schema_names import INFORMATION_SCHEMA, LEASEHOLD, SCHEMAS
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, LEASEHOLD, PUBLIC, SCHEMAS
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_node, refuse_unread
@@ -326,11 +326,15 @@ class Expressions:
         fields = body["fields"]
         star = "A_Star" in fields[-1]
         parts = read_names(fields[:-1] if star else fields)
+        in_public = False
         if len(parts) == _OF_TABLE - star and parts[0] in _QUALIFIED:
+            in_public = parts[0] == PUBLIC
             parts = parts[1:]
         if len(parts) > _OF_TABLE - star:
             refuse("a column of another database", at)
-        return tree.Star(at, tuple(parts)) if star else tree.Name(at, tuple(parts))
+        if star:
+            return tree.Star(at, tuple(parts), in_public)
+        return tree.Name(at, tuple(parts), in_public)
 
     def _row(self, body: Body) -> tree.Node:
         self.check("RowExpr", body, _ROW)

@@ -65,7 +65,7 @@ OPERATORS: Final = LeftOut(
     "Say the expression itself; text is compared by code point.",
 )
 TABLE_LOCKS: Final = LeftOut(
-    "LOCK TABLE is not supported",
+    "LOCK TABLE is not supported in another mode than ACCESS SHARE",
     "pg_advisory_xact_lock(n) keeps out those who ask for it, too; COMMIT verifies what a"
     " serializable transaction has read.",
 )

@@ -121,7 +121,8 @@ class MakeBuiltIn:
 @dataclass(frozen=True, slots=True)
 class CreateView:
     """CREATE [OR REPLACE] VIEW name [(columns)] AS `text`, which begins behind `before` characters
-    of the statement's own text. `schema`: in which it lies, "" = public."""
+    of the statement's own text. `schema`: in which it lies, "" = public; `options`: what WITH (…)
+    says."""
 
     name: str
     columns: tuple[str, ...]
@@ -130,6 +131,7 @@ class CreateView:
     position: int = 1
     before: int = 0
     schema: str = ""
+    options: tuple[str, ...] = ()
 
     tag: ClassVar[str] = "CREATE VIEW"
 
@@ -159,7 +161,33 @@ class RenameView:
     tag: ClassVar[str] = "ALTER VIEW"
 
 
-ViewStatement: TypeAlias = CreateView | DropView | RenameView
+@dataclass(frozen=True, slots=True)
+class RenameViewColumn:
+    """ALTER VIEW … RENAME COLUMN `column` TO `to`."""
+
+    name: str
+    column: str
+    to: str
+    if_exists: bool = False
+    position: int = 1
+
+    tag: ClassVar[str] = "ALTER VIEW"
+
+
+@dataclass(frozen=True, slots=True)
+class SetViewOptions:
+    """ALTER VIEW … SET (…), or RESET (…) of the `reset` ones."""
+
+    name: str
+    options: tuple[str, ...]
+    reset: tuple[str, ...] = ()
+    if_exists: bool = False
+    position: int = 1
+
+    tag: ClassVar[str] = "ALTER VIEW"
+
+
+ViewStatement: TypeAlias = CreateView | DropView | RenameView | RenameViewColumn | SetViewOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,7 +287,7 @@ class Queries:
         found = self._source(nodes[0])
         for node in nodes[1:]:
             right = self._source(node)
-            found = tree.Join(right.at, "cross", found, right)
+            found = tree.Join(right.at, "cross", found, right, listed=True)
         return found
 
     def _source(self, node: Body) -> tree.Source:
@@ -312,8 +312,9 @@ class Queries:
         schema, name = body.get("schemaname", ""), body["relname"]
         if schema and schema != PG_TEMP and schema not in SCHEMAS:
             # Of a schema that was made: its name is a part of the relation's.
-            return tree.TableName(at, qualified(schema, name), alias or name, columns)
-        return tree.TableName(at, name, alias, columns, schema)
+            called = alias or name
+            return tree.TableName(at, qualified(schema, name), called, columns, renamed=bool(alias))
+        return tree.TableName(at, name, alias, columns, schema, bool(alias))
 
     def _alias(self, body: Body) -> tuple[str, tuple[str, ...]]:
         if "alias" not in body:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Final
+
 from leasehold.model.errors import SyntaxInvalid
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import Body, handles, refuse_node, refuse_unread
@@ -11,6 +14,7 @@ from leasehold.sql.syntax.parsing import Parsed, parse
 from leasehold.sql.syntax.queries import Queries
 from leasehold.sql.syntax.writes import Writes
 
+_QUERIES_KEPT_MAX: Final = 256
 _EXPLAIN = handles("ExplainStmt", "query", "options")
 _WRITES = frozenset({"InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"})
 
@@ -63,3 +67,11 @@ def _statement(parsed: Parsed, queries: Queries, kind: str, body: Body) -> tree.
     if kind not in _WRITES:
         refuse_node(parsed.source, kind, body, parsed.begin)
     return writes.read(kind, body, top=True)
+
+
+@lru_cache(_QUERIES_KEPT_MAX)
+def read_query(text: str) -> tree.Query:
+    """Return the tree of a view's query. Raises what reading a statement raises."""
+    statement, _ = read_statement(text)
+    assert isinstance(statement, tree.Query), "looked at when it was made"
+    return statement

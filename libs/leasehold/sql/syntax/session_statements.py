@@ -127,6 +127,33 @@ class Deallocate:
 
 
 @dataclass(frozen=True, slots=True)
+class PrepareStatement:
+    """PREPARE of a statement, whose text begins behind `begin` characters of this one's own.
+    `types` are texts."""
+
+    name: str
+    types: tuple[str, ...]
+    text: str
+    begin: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteStatement:
+    """EXECUTE; `arguments` are texts of expressions."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LockTables:
+    """LOCK TABLE … IN ACCESS SHARE MODE. `tables`: each one's schema, "" = by the search path, and
+    name."""
+
+    tables: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DeclareCursor:
     """DECLARE CURSOR. `begin` is where its query stands in the statement's text, in characters from
     0; `verb` is that one's first word. `scrolls` None: nothing is said of it. `both` are options
@@ -269,6 +296,9 @@ Meaning: TypeAlias = (
     | Show
     | Discard
     | Deallocate
+    | PrepareStatement
+    | ExecuteStatement
+    | LockTables
     | DeclareCursor
     | Fetch
     | CloseCursor

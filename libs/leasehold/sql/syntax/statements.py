@@ -27,12 +27,15 @@ from leasehold.values.types import Type
 
 @dataclass(frozen=True, slots=True)
 class UniqueDefinition:
-    """UNIQUE [NULLS NOT DISTINCT] (a, b); `name` None: derived (`t_a_b_key`)."""
+    """UNIQUE [NULLS NOT DISTINCT] (a, b) [INCLUDE (c)]; `name` None: derived (`t_a_b_c_key`).
+    `deferrable`: INITIALLY "immediate" or "deferred", "" = it is not."""
 
     columns: tuple[str, ...]
     name: str | None = None
     position: int = 1
     equal_nulls: bool = False
+    included: tuple[str, ...] = ()
+    deferrable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ class CheckDefinition:
 @dataclass(frozen=True, slots=True)
 class ForeignKeyDefinition:
     """FOREIGN KEY (columns) REFERENCES table [(parent_columns)]; () = its primary key. `full`:
-    MATCH FULL. `delete_sets`: ON DELETE SET … (columns), () = all. `deferred`: DEFERRABLE INITIALLY
-    DEFERRED."""
+    MATCH FULL. `delete_sets`: ON DELETE SET … (columns), () = all. `deferrable`: INITIALLY
+    "immediate" or "deferred", "" = it is not."""
 
     columns: tuple[str, ...]
     table: str
@@ -66,7 +69,7 @@ class ForeignKeyDefinition:
     on_update: OnChange = OnChange.NO_ACTION
     full: bool = False
     delete_sets: tuple[str, ...] = ()
-    deferred: bool = False
+    deferrable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +118,23 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class TableLike:
+    """A clause LIKE `table`, behind `place` of the new table's own columns. `includes`: what is
+    copied beside names, types and NOT NULL, in PostgreSQL's words: defaults, constraints, …."""
+
+    table: str
+    includes: frozenset[str]
+    place: int
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE. `primary_key` has column names in key order, () = none; those columns are NOT
     NULL; `key_name` is what it is called, if that is said. `uniques` and `checks` hold those of the
     columns too, in the order in which they stand. `temporary`: it is the session's own;
-    `on_commit`: what becomes of it then, drop, delete (its rows) or "" = nothing."""
+    `on_commit`: what becomes of it then, drop, delete (its rows) or "" = nothing. `likes`: tables
+    whose columns come beside its own."""
 
     name: str
     columns: tuple[ColumnDefinition, ...]
@@ -132,6 +147,7 @@ class CreateTable:
     schema: str = ""
     temporary: bool = False
     on_commit: str = ""
+    likes: tuple[TableLike, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,11 +392,12 @@ class AddUnique:
 @dataclass(frozen=True, slots=True)
 class AddUniqueByIndex:
     """ADD [CONSTRAINT name] UNIQUE USING INDEX i: an index that is there becomes the constraint's,
-    and has its name then."""
+    and has its name then. `deferrable`: INITIALLY "immediate" or "deferred", "" = it is not."""
 
     index: str
     name: str | None = None
     position: int = 1
+    deferrable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +424,16 @@ class AddPrimaryKey:
 @dataclass(frozen=True, slots=True)
 class ValidateConstraint:
     name: str
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConstraint:
+    """ALTER CONSTRAINT: when a foreign key is looked at. `deferrable`: INITIALLY "immediate" or
+    "deferred", "" = it is not."""
+
+    name: str
+    deferrable: str = ""
     position: int = 1
 
 
@@ -473,6 +500,7 @@ Action: TypeAlias = (
     | AddForeignKey
     | AddPrimaryKey
     | ValidateConstraint
+    | AlterConstraint
     | DropConstraint
     | AddLock
     | DropLock

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from leasehold.catalog.schema_names import PUBLIC
+
 
 @dataclass(frozen=True, slots=True)
 class Located:
@@ -31,16 +33,25 @@ class Parameter(Located):
 
 @dataclass(frozen=True, slots=True)
 class Name(Located):
-    """A column, behind its table, or the schema of that and the table, or alone."""
+    """A column, behind its table, or the schema of that and the table, or alone. `in_public`: the
+    schema said is public, which is left out."""
 
     parts: tuple[str, ...]
+    in_public: bool = False
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """Return all parts of the name."""
+        return (PUBLIC, *self.parts) if self.in_public else self.parts
 
 
 @dataclass(frozen=True, slots=True)
 class Star(Located):
-    """All columns, or those of a table, which stands behind its schema or alone."""
+    """All columns, or those of a table, which stands behind its schema or alone. `in_public`: as of
+    `Name`."""
 
     table: tuple[str, ...] = ()
+    in_public: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,12 +304,19 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class TableName(Located):
-    """A table in FROM; `schema` "" is by the search path."""
+    """A table in FROM; `schema` "" is by the search path. `renamed`: its alias is of the text, and
+    no name with a schema means it."""
 
     name: str
     alias: str = ""
     columns: tuple[str, ...] = ()
     schema: str = ""
+    renamed: bool = False
+
+    @property
+    def said(self) -> str:
+        """Return what names with a schema call it, "" if none may."""
+        return "" if self.renamed else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +337,7 @@ class CallSource(Located):
 
 @dataclass(frozen=True, slots=True)
 class Join(Located):
-    """A join. `kind` is inner, left, right, full or cross."""
+    """A join. `kind` is inner, left, right, full or cross; `listed`: it is said by a comma."""
 
     kind: str
     left: Source
@@ -328,6 +346,7 @@ class Join(Located):
     using: tuple[str, ...] | None = None
     natural: bool = False
     alias: str = ""
+    listed: bool = False
 
 
 Source: TypeAlias = TableName | QuerySource | CallSource | Join

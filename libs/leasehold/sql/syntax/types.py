@@ -14,6 +14,7 @@ from leasehold.sql.syntax.left_out import TYPES, refuse_left_out
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.source import Source
 from leasehold.sql.syntax.tree import TypeName
+from leasehold.values.arrays import refuse_dimensions
 from leasehold.values.catalog_types import SYSTEM_TYPES
 from leasehold.values.enums import KEPT, Enumeration
 from leasehold.values.interval import FIELDS
@@ -79,7 +80,7 @@ def read_type_name(source: Source, body: Body, near: int) -> tuple[TypeName, Int
     names = [name["String"].get("sval", "") for name in body["names"]]
     bounds = body.get("arrayBounds", ())
     if len(bounds) > 1:
-        refuse("an array of more than one dimension", at)
+        refuse_dimensions(at)
     array = bool(bounds)
     name = names[-1]
     if names[:-1] == [PUBLIC]:
@@ -101,6 +102,10 @@ def read_type_name(source: Source, body: Body, near: int) -> tuple[TypeName, Int
             return TypeName(at, name, (), array), _fields(mask, rest)
         modifiers = tuple(rest)
     return TypeName(at, name, modifiers, array), None
+
+
+BLANK_PADDED: Final = "bpchar"
+"""The name of char(n) that PostgreSQL's parser has, and its catalogs, there without a length."""
 
 
 def is_built_in(name: str) -> bool:
@@ -148,6 +153,8 @@ def type_of(name: TypeName, find: FindEnum = no_enums, *, in_query: bool = True)
     of_query = in_query and (text in SYSTEM_TYPES or text in VECTORS)
     if of_query and not name.modifiers:
         return Type(text)
+    if text == BLANK_PADDED and in_query and not name.modifiers:
+        return Type("char")  # of any length, where char is char(1)
     if name.modifiers:
         text += f"({','.join(map(str, name.modifiers))})"
     with refused_at(name.at):

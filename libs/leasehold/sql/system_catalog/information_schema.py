@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.catalog.namespaces import schema_shown
 from leasehold.catalog.privileges import ALL, Privilege
 from leasehold.catalog.schema_names import PUBLIC
@@ -117,8 +118,15 @@ def _columns(catalog: SystemCatalog) -> Iterator[Row]:
                 **identity_of(catalog, column),
                 "is_updatable": _YES[not is_view_id(table.table_id)],
                 "is_generated": "ALWAYS" if column.generated else "NEVER",
-                "generation_expression": default if column.generated else None,
+                "generation_expression": _generated(catalog, table, column),
             }
+
+
+def _generated(catalog: SystemCatalog, table: Descriptor, column: Column) -> str | None:
+    if not column.generated or column.derived is None:
+        return None
+    oid = oids.table_oid(table.table_id)
+    return catalog.expression(column.derived.expression, oid, pretty=False)
 
 
 def _schema_of_type(catalog: SystemCatalog, kind: Type) -> str:
@@ -165,13 +173,12 @@ def _table_constraints(catalog: SystemCatalog) -> Iterator[Row]:
     for entry in catalog.constraints:
         if not catalog.rights.sees(entry.table, _BEYOND_SELECT):
             continue
-        deferred = entry.foreign is not None and entry.foreign.deferred
         yield {
             **_in_schema("constraint", catalog, entry.name, entry.table),
             **_in_schema("table", catalog, entry.table.name, entry.table),
             "constraint_type": _KINDS[entry.kind],
-            "is_deferrable": _YES[deferred],
-            "initially_deferred": _YES[deferred],
+            "is_deferrable": _YES[bool(entry.deferrable)],
+            "initially_deferred": _YES[entry.deferrable == "deferred"],
             "enforced": "YES",
             "nulls_distinct": _nulls_distinct(entry),
         }

@@ -33,6 +33,7 @@ from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
 from leasehold.sql.system_catalog.relations import RELATIONS, Relation
 from leasehold.sql.system_catalog.type_functions import BY_NAME, BY_OID, TypeFunction
 from leasehold.values.catalog_types import oid_of_number
+from leasehold.values.declared import ENUM
 from leasehold.values.integers import whole
 
 if TYPE_CHECKING:
@@ -59,9 +60,13 @@ _OF_FUNCTIONS: Final[Mapping[str, int]] = {
     "trigger": 2279,
     "language_handler": 2280,
     "anyelement": 2283,
+    "anyenum": ENUM.oid,
     "event_trigger": 3838,
 }
-_FUNCTION_TYPE_NAMES: Final[Mapping[int, str]] = {oid: n for n, oid in _OF_FUNCTIONS.items()}
+FUNCTION_TYPES_SHOWN: Final[Mapping[int, str]] = {
+    oid: text.quoted(name) for name, oid in _OF_FUNCTIONS.items()
+}
+"""Such types as PostgreSQL writes them."""
 _NAME_PART: Final = re.compile(r'\s*+(?:"((?:[^"]|"")+)"|([^\s".]++))\s*+(\.|$)')
 
 
@@ -131,10 +136,8 @@ class CatalogNames:
             case "regclass":
                 return self._catalog.relation_name(oid)
             case "regtype":
-                if self._catalog.is_type(oid):
-                    return str(self._catalog.format_type(oid, None))
-                name = _FUNCTION_TYPE_NAMES.get(oid, str(oid))
-                return text.quoted(name)
+                known = self._catalog.is_type(oid) or oid in FUNCTION_TYPES_SHOWN
+                return str(self._catalog.format_type(oid, None) if known else oid)
             case "regnamespace":
                 named = {number: name for name, number in self._catalog.namespaces.items()}
                 return text.quoted(named[oid]) if oid in named else str(oid)

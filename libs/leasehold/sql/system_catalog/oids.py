@@ -16,12 +16,16 @@ ELEMENTS: Final = 4_096
 TABLES: Final = ((1 << 31) - FIRST) // ELEMENTS
 PRIMARY_KEY: Final = ELEMENTS - 1
 """In the place of an element id: a table's primary key has none."""
+_ROW_TYPE: Final = ELEMENTS - 2
+_ROW_ARRAY: Final = ELEMENTS - 3
+"""In the place of an element id: the type of a table's rows, and that of arrays of these."""
 
 CATALOG_NAMESPACE: Final = 11
 PUBLIC_NAMESPACE: Final = 2_200
 INFORMATION_NAMESPACE: Final = 13_207
 LEASEHOLD_NAMESPACE: Final = 13_208
 TEMPORARY_NAMESPACE: Final = 13_209
+EXTENSION: Final = 13_210
 OWNER: Final = 10
 DATABASE: Final = 5
 HEAP: Final = 2
@@ -66,6 +70,8 @@ RELATIONS: Final[Mapping[str, int]] = {
     "pg_largeobject_metadata": 2995,
     "pg_extension": 3079,
     "pg_foreign_table": 3118,
+    "pg_init_privs": 3394,
+    "pg_transform": 3576,
     "pg_policy": 3256,
     "pg_partitioned_table": 3350,
     "pg_statistic_ext": 3381,
@@ -99,6 +105,16 @@ def element_oid(table_id: int, element_id: int) -> int:
     if table_id < TABLES and element_id < ELEMENTS:
         return FIRST + table_id * ELEMENTS + element_id
     return 1 << 31 | crc32(f"{table_id}.{element_id}".encode()) >> 1
+
+
+def row_type_oid(table_id: int, *, array: bool = False) -> int:
+    """Return the number of the type of a table's rows, or of its array type."""
+    return element_oid(table_id, _ROW_ARRAY if array else _ROW_TYPE)
+
+
+def rule_oid(view_id: int) -> int:
+    """Return the number of the rule that a view is."""
+    return element_oid(view_id, 1)
 
 
 def namespace_oid(namespace_id: int) -> int:

@@ -16,7 +16,13 @@ from leasehold.sql.functions.resolution import CATEGORIES, PREFERRED
 from leasehold.sql.session_settings import SETTINGS
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.names import SYSTEM_OIDS
+from leasehold.sql.system_catalog.operator_classes import (
+    classes_of_key,
+    operator_classes,
+    operator_families,
+)
 from leasehold.sql.system_catalog.roles import (
+    acl_of_public,
     acl_texts,
     authid_rows,
     groups_view,
@@ -29,8 +35,9 @@ from leasehold.sql.system_catalog.roles import (
     shadow_view,
     users_view,
 )
+from leasehold.sql.system_catalog.row_types import row_type_of, row_type_rows
 from leasehold.sql.system_catalog.sequences import dependencies, sequence_rows, sequences_view
-from leasehold.sql.system_catalog.system_rows import COLLATED, attribute_row, is_view
+from leasehold.sql.system_catalog.system_rows import COLLATED, attribute_row, collation_of, is_view
 from leasehold.sql.system_catalog.type_functions import columns_of, function_rows
 from leasehold.values.declared import BY_NAME, ENUM
 from leasehold.values.enums import STEP
@@ -100,6 +107,7 @@ def _classes(catalog: SystemCatalog) -> Iterator[Row]:
             "oid": oid,
             "relname": table.name,
             "relnamespace": catalog.namespace_of(table),
+            "reltype": row_type_of(table),
             "relpersistence": "t" if table.temporary else "p",
             "relfilenode": 0 if kind == "v" else oid,
             "relam": oids.HEAP if kind == "r" else 0,
@@ -110,6 +118,7 @@ def _classes(catalog: SystemCatalog) -> Iterator[Row]:
             "relnatts": len(text.columns_of(table)),
             "relchecks": sum(c.kind == "c" and c.table is table for c in concerned),
             "relhastriggers": int(any(c.kind == "f" for c in concerned)),
+            "reloptions": _options_of(catalog, table),
         }
     for table, index, name, oid in catalog.indexes:
         yield {
@@ -125,6 +134,12 @@ def _classes(catalog: SystemCatalog) -> Iterator[Row]:
             "relreplident": "n",
             "relnatts": len(_index_columns(table, index)),
         }
+
+
+def _options_of(catalog: SystemCatalog, table: Descriptor) -> tuple[str, ...] | None:
+    """Return what WITH (…) says of a view; None: nothing, as of a table."""
+    view = catalog.access.views.get(table.table_id)
+    return (view.options if view is not None else ()) or None
 
 
 def _relation_kind(table: Descriptor) -> str:
@@ -241,6 +256,7 @@ def _indexes(catalog: SystemCatalog) -> Iterator[Row]:
     for table, index, _, oid in catalog.indexes:
         columns = _index_columns(table, index)
         keys = table.primary_key if index is None else index.columns
+        kinds = _index_types(table, index)[: len(keys)]
         yield {
             "indexrelid": oid,
             "indrelid": oids.table_oid(table.table_id),
@@ -249,9 +265,11 @@ def _indexes(catalog: SystemCatalog) -> Iterator[Row]:
             "indisunique": int(index is None or index.unique),
             "indnullsnotdistinct": int(index is not None and index.equal_nulls),
             "indisprimary": int(index is None),
-            **dict.fromkeys(("indimmediate", "indisvalid", "indisready", "indislive"), 1),
+            **dict.fromkeys(("indisvalid", "indisready", "indislive"), 1),
+            "indimmediate": int(index is None or not index.deferrable),
             "indkey": numbers_of(table, columns),
-            **{name: (0,) * len(keys) for name in ("indcollation", "indclass")},
+            "indcollation": tuple(map(collation_of, kinds)),
+            "indclass": classes_of_key(kinds, index),
             "indoption": _options(index, len(keys)),
             "indexprs": ", ".join(index.expressions) or None if index is not None else None,
             "indpred": index.predicate or None if index is not None else None,
@@ -287,6 +305,8 @@ def _constraint_rows(catalog: SystemCatalog) -> Iterator[Row]:
             "connoinherit": int(entry.kind != "c"),
             "conkey": numbers_of(entry.table, entry.columns),
             "conbin": entry.expression,
+            "condeferrable": int(bool(entry.deferrable)),
+            "condeferred": int(entry.deferrable == "deferred"),
         }
         key = entry.foreign
         if parent is not None and key is not None:
@@ -294,7 +314,6 @@ def _constraint_rows(catalog: SystemCatalog) -> Iterator[Row]:
             row |= {"confmatchtype": "f" if key.full else "s"}
             row |= {"confupdtype": _ACTIONS[key.on_update]}
             row |= {"confdeltype": _ACTIONS[key.on_delete]}
-            row |= {"condeferrable": int(key.deferred), "condeferred": int(key.deferred)}
             if key.delete_sets:
                 row["confdelsetcols"] = numbers_of(entry.table, key.delete_sets)
             row["confkey"] = numbers_of(parent, entry.parent_columns)
@@ -344,6 +363,7 @@ def built_in_types() -> Iterator[Row]:
 
 def _types(catalog: SystemCatalog) -> Iterator[Row]:
     yield from built_in_types()
+    yield from row_type_rows(catalog)
     for enum in catalog.access.enums.values():
         common: dict[str, Any] = {
             "typnamespace": catalog.namespaces[enum.schema or PUBLIC],
@@ -411,7 +431,41 @@ def _namespaces(catalog: SystemCatalog) -> Iterator[Row]:
         made = catalog.access.namespaces_by_name.get(name)
         acl = None if made is None else recorded(catalog, made.namespace_id)
         owner = catalog.owner_of_namespace(name)
-        yield {"oid": oid, "nspname": name, "nspowner": owner, "nspacl": acl_texts(catalog, acl)}
+        shown = acl_texts(catalog, acl)
+        if name == PUBLIC:  # which all may use; pg_dump takes NULL for what nobody may
+            shown = acl_of_public(catalog.role_name(owner))
+        yield {"oid": oid, "nspname": name, "nspowner": owner, "nspacl": shown}
+
+
+def _rewrites(catalog: SystemCatalog) -> Iterator[Row]:
+    """The rule that each view is in PostgreSQL, by which clients find what it rests on."""
+    for view in catalog.access.views.values():
+        yield {
+            "oid": oids.rule_oid(view.table_id),
+            "rulename": "_RETURN",
+            "ev_class": oids.table_oid(view.table_id),
+            "ev_type": "1",
+            "ev_enabled": "O",
+            "is_instead": 1,
+            "ev_qual": "",
+            "ev_action": "",
+        }
+
+
+def _dependencies(catalog: SystemCatalog) -> Iterator[Row]:
+    yield from dependencies(catalog)
+    relation = oids.RELATIONS["pg_class"]
+    for view in catalog.access.views.values():
+        common = {
+            "classid": oids.RELATIONS["pg_rewrite"],
+            "objid": oids.rule_oid(view.table_id),
+            "objsubid": 0,
+            "refclassid": relation,
+        }
+        own = oids.table_oid(view.table_id)
+        yield {**common, "refobjid": own, "refobjsubid": 0, "deptype": "i"}
+        for oid, number in catalog.view_rests_on(view):
+            yield {**common, "refobjid": oid, "refobjsubid": number, "deptype": "n"}
 
 
 def _access_methods(_: SystemCatalog) -> Iterator[Row]:
@@ -434,6 +488,8 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "pg_enum": _labels,
     "pg_proc": lambda _: function_rows(),
     "pg_am": _access_methods,
+    "pg_opclass": lambda _: operator_classes(),
+    "pg_opfamily": lambda _: operator_families(),
     "pg_collation": lambda _: [_COLLATION],
     "pg_database": _databases,
     "pg_roles": roles_view,
@@ -461,5 +517,6 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     },
     "pg_sequence": sequence_rows,
     "pg_sequences": sequences_view,
-    "pg_depend": dependencies,
+    "pg_depend": _dependencies,
+    "pg_rewrite": _rewrites,
 }

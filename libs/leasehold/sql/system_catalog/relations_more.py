@@ -113,6 +113,16 @@ PG_CATALOG_MORE: Final[Mapping[str, str]] = {
         subdisableonerr boolean, subconninfo text, subslotname name?, subsynccommit text,
         subpublications text[]
     """,
+    "pg_init_privs": """
+        objoid oid, classoid oid, objsubid integer, privtype "char", initprivs text[]
+    """,
+    "pg_transform": """
+        oid oid, trftype oid, trflang oid, trffromsql regproc, trftosql regproc
+    """,
+    "pg_seclabels": """
+        objoid oid?, classoid oid?, objsubid integer?, objtype text?, objnamespace oid?,
+        objname text?, provider text?, label text?
+    """,
     "pg_tablespace": """
         oid oid, spcname name, spcowner oid, spcacl text[]?, spcoptions text[]?
     """,

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog.access import DATABASE
-from leasehold.catalog.privileges import Acl, item_text
+from leasehold.catalog.privileges import Acl, item_text, quote_role
 from leasehold.catalog.roles import PUBLIC, READ_ALL_DATA, Role, Roles
-from leasehold.model.errors import InsufficientPrivilege
+from leasehold.model.errors import InsufficientPrivilege, InvalidText
 from leasehold.sql.system_catalog import oids
 
 if TYPE_CHECKING:
@@ -126,6 +126,24 @@ def check_may_read(catalog: SystemCatalog, name: str) -> None:
 # ------------------------------------------------------------------ lists of privileges
 
 
+_DEFAULTS: Final[Mapping[str, tuple[str, str]]] = {
+    "c": ("", ""),
+    "r": ("", "arwdDxt"),
+    "s": ("", "rwU"),
+    "d": ("Tc", "CTc"),
+    "f": ("X", "X"),
+    "l": ("U", "U"),
+    "L": ("", "rw"),
+    "n": ("", "UC"),
+    "t": ("", "C"),
+    "F": ("", "U"),
+    "S": ("", "U"),
+    "T": ("U", "U"),
+    "p": ("", "sA"),
+}
+"""What everybody may, and what an owner may, by the letter of an object's kind."""
+
+
 def acl_texts(catalog: SystemCatalog, acl: Iterable[Any] | None) -> tuple[str, ...] | None:
     """Return a list as PostgreSQL writes it (`{ann=r/bob}`), None where nobody has said any."""
     if acl is None:
@@ -135,6 +153,24 @@ def acl_texts(catalog: SystemCatalog, acl: Iterable[Any] | None) -> tuple[str, .
         return "" if role_id == PUBLIC else catalog.role_name(role_id)
 
     return tuple(item_text(item, (name(item.grantee), name(item.grantor))) for item in acl)
+
+
+def default_acl(kind: str, owner: str) -> tuple[str, ...]:
+    """Return with what privileges an object begins in PostgreSQL, by the letter of its kind and its
+    owner's name. Raises InvalidText."""
+    if kind not in _DEFAULTS:
+        raise InvalidText(f"unrecognized object type abbreviation: {kind:.10}")
+    everybodys, owners = _DEFAULTS[kind]
+    name = quote_role(owner)
+    found = (f"={everybodys}/{name}",) if everybodys else ()
+    return (*found, f"{name}={owners}/{name}") if owners else found
+
+
+def acl_of_public(owner: str) -> tuple[str, ...]:
+    """Return PostgreSQL's list of the schema that is there from the beginning, by its owner's
+    name."""
+    name = quote_role(owner)
+    return f"{name}=UC/{name}", f"=U/{name}"
 
 
 def recorded(catalog: SystemCatalog, object_id: int, element_id: int = 0) -> Acl | None:

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog import definitions as text
@@ -20,16 +20,24 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, ForeignKey, Index
 from leasehold.catalog.enum_types import as_called
 from leasehold.catalog.job import Job
-from leasehold.catalog.namespaces import as_shown, qualified, schema_shown
+from leasehold.catalog.namespaces import (
+    COMMENT_ON_PUBLIC,
+    PUBLIC_ID,
+    as_shown,
+    qualified,
+    schema_shown,
+)
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC, TEMPORARY_SCHEMA
 from leasehold.catalog.search_path import schemas_of
 from leasehold.catalog.states import READABLE, State
-from leasehold.catalog.view import is_view_id
+from leasehold.catalog.view import View, is_view_id
+from leasehold.sql.session.search_path import qualify
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.expression_text import show_expression
 from leasehold.sql.system_catalog.information_schema import information_rows
 from leasehold.sql.system_catalog.names import (
+    FUNCTION_TYPES_SHOWN,
     NAMESPACES,
     SYSTEM_NAMES,
     SYSTEM_OIDS,
@@ -38,11 +46,12 @@ from leasehold.sql.system_catalog.names import (
 from leasehold.sql.system_catalog.pg_catalog import built_in_types, catalog_rows
 from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.sql.system_catalog.rights import Rights
-from leasehold.sql.system_catalog.roles import check_may_read
+from leasehold.sql.system_catalog.roles import check_may_read, default_acl
 from leasehold.sql.system_catalog.sequences import (
     LastValue,
 )
 from leasehold.sql.system_catalog.system_rows import system_rows
+from leasehold.sql.system_catalog.view_form import show_view
 from leasehold.sql.system_catalog.view_text import view_text
 from leasehold.values.enums import Enumeration
 from leasehold.values.letters import ascii_lower
@@ -109,6 +118,7 @@ class ConstraintEntry(NamedTuple):
     foreign: ForeignKey | None = None
     equal_nulls: bool = False
     valid: bool = True
+    deferrable: str = ""
 
 
 class SystemCatalog:
@@ -221,11 +231,19 @@ class SystemCatalog:
         """CREATE INDEX …, or what stands in the key at `column`, from 1."""
         for table, index, name, found in self.indexes:
             if found == oid:
+                show = partial(show_expression, table=table, short=pretty)
                 if not column:
-                    return text.index_text(table, index, name, pretty=pretty)
-                parts = text.index_parts(table, index)
+                    return text.index_text(table, index, name, pretty=pretty, show=show)
+                parts = text.index_parts(table, index, show)
                 return parts[column - 1] if 0 < column <= len(parts) else ""
         return None
+
+    def expression(self, said: str, oid: int, *, pretty: bool) -> str:
+        """Return an expression that the catalog keeps of a relation as PostgreSQL shows it, where
+        that is known."""
+        table = self.relation(oid)
+        shown = None if table is None else show_expression(said, table, short=pretty)
+        return shown or (said if pretty else text.parenthesize(said))
 
     def described(self, oid: int, number: int = 0, catalog: str = "") -> str | None:
         """Return the comment on an object, or on the column of that number; `catalog`: in which of
@@ -239,7 +257,13 @@ class SystemCatalog:
     def comments(self) -> dict[tuple[int, str, int], str]:
         """The comments by number of the object, catalog that has it and number of the column."""
         found: dict[tuple[int, str, int], str] = {}
+        on_public = self.access.comments.get((PUBLIC_ID, 0), COMMENT_ON_PUBLIC)
+        if on_public:
+            found[oids.PUBLIC_NAMESPACE, "pg_namespace", 0] = on_public
         for (object_id, element_id), said in self.access.comments.items():
+            if object_id in self.access.namespaces:
+                found[oids.namespace_oid(object_id), "pg_namespace", 0] = said
+                continue
             if object_id in self.access.enums:
                 found[enum_oid(object_id), "pg_type", 0] = said
                 continue
@@ -263,13 +287,42 @@ class SystemCatalog:
                     found[entry.oid, "pg_constraint", 0] = said
         return found
 
-    def view_text(self, oid: int) -> str | None:
+    def view_text(self, oid: int, *, pretty: bool = False) -> str | None:
         """Return the query of a view, "" of another relation, None where there is none."""
         found = self.relation(oid)
         if found is None:
             return None
         view = self.access.views.get(found.table_id)
-        return "" if view is None else f" {view_text(view, self._called, self.access.views)};"
+        if view is None:
+            return ""
+        form = show_view(view, self._called, self.access.views, self.schemas, short=pretty)
+        if form is not None:
+            return f"{form};"
+        shown = view_text(view, self._called, self.access.views)
+        if PUBLIC not in self.schemas:  # as pg_dump asks, whose text has to mean the same there
+            shown = qualify(shown, self._schema_in_view, "").text
+        return f" {shown};"
+
+    def _schema_in_view(self, name: str, is_type: bool) -> str:
+        """Return the schema to be put before a name in a view's text, where one without is of
+        public, or PostgreSQL's own."""
+        if is_type:
+            return PUBLIC if self.access.find_enum(name) is not None else ""
+        return PUBLIC if self.relation_oid(name, "") is not None else ""
+
+    def view_rests_on(self, view: View) -> Iterator[tuple[int, int]]:
+        """Yield the number of each relation that a view reads, with that of a column, 0 for the
+        whole."""
+        for of in view.tables:
+            table = self._called.get(of.table_id)
+            if table is None:
+                continue
+            numbers = {c.element_id: n for n, c in enumerate(text.columns_of(table), 1)}
+            oid = oids.table_oid(table.table_id)
+            yield from ((oid, numbers[each]) for each in sorted(of.used) if each in numbers)
+            if not of.used:
+                yield oid, 0
+        yield from ((oids.table_oid(each), 0) for each in view.views.values())
 
     def definition(self, oid: int, *, pretty: bool = True) -> str | None:
         """Return the definition of a constraint."""
@@ -296,6 +349,10 @@ class SystemCatalog:
             return BOOTSTRAP_ROLE
         found = self.access.roles.find(name)
         return None if found is None else found.role_id
+
+    def default_acl(self, kind: str, owner: int) -> tuple[str, ...]:
+        """Return with what an object begins, as PostgreSQL writes it. Raises InvalidText."""
+        return default_acl(kind, self.role_name(owner))
 
     def user_name(self, oid: int) -> str:
         known = oid in self.access.roles.by_id
@@ -386,9 +443,10 @@ class SystemCatalog:
         for row in built_in_types():
             if not names.isdisjoint((row["typname"], text.format_type(row["oid"], None))):
                 return int(row["typarray"] if is_array else row["oid"]) or None
-        return self._enum_oid(name)
+        return self._made_type_oid(name)
 
-    def _enum_oid(self, name: str) -> int | None:
+    def _made_type_oid(self, name: str) -> int | None:
+        """Return the number of an enum type, or of a table's rows, or of arrays of these."""
         said = _ENUM_NAME.fullmatch(name)
         if said is None:
             return None
@@ -398,14 +456,23 @@ class SystemCatalog:
             within = within[1:-1].replace('""', '"')
         else:
             within = ascii_lower(within)
+        array = said["array"] is not None
         found = self.find_enum(plain, within)
-        if found is None:
+        if found is not None:
+            return enum_oid(found.type_id, array=array)
+        schema = "" if within == PUBLIC else within
+        oid = self.relation_oid(plain, schema) if within else self.find_relation(plain)
+        table = None if oid is None else self.relation(oid)
+        if table is None or table.sequence is not None:
             return None
-        return enum_oid(found.type_id, array=said["array"] is not None)
+        return oids.row_type_oid(table.table_id, array=array)
 
     def format_type(self, oid: int | None, modifier: int | None) -> str | None:
         """Return a type as PostgreSQL writes it; ??? for what nobody knows."""
-        return self._made_types.get(oid) or text.format_type(oid, modifier)
+        shown = self._made_types.get(oid)
+        if shown is None and oid is not None:
+            shown = FUNCTION_TYPES_SHOWN.get(oid)
+        return shown or text.format_type(oid, modifier)
 
     def is_type(self, oid: int) -> bool:
         return oid in self._made_types or text.is_type(oid)
@@ -432,13 +499,30 @@ class SystemCatalog:
 
     def is_type_visible(self, oid: int) -> bool:
         """Return whether a bare name means this type."""
+        table = self._row_types.get(oid)
+        if table is not None:
+            return bool(self.is_visible(oids.table_oid(table.table_id)))
         hidden = (enum.type_id for enum in self.enums_shown.values() if enum.schema)
         return not any(oid in (enum_oid(n), enum_oid(n, array=True)) for n in hidden)
 
     @cached_property
+    def _row_types(self) -> dict[int, Descriptor]:
+        """The tables and views by the number of their rows' type, and of its array type."""
+        return {
+            oids.row_type_oid(table.table_id, array=array): table
+            for table in self.tables
+            if table.sequence is None
+            for array in (False, True)
+        }
+
+    @cached_property
     def _made_types(self) -> dict[int | None, str]:
-        """The enum types, and arrays of them, by their numbers."""
+        """The enum types, those of rows, and arrays of them, by their numbers."""
         found: dict[int | None, str] = {}
+        for oid, table in self._row_types.items():
+            called = self.relation_name(oids.table_oid(table.table_id))
+            is_array = oid == oids.row_type_oid(table.table_id, array=True)
+            found[oid] = f"{called}[]" if is_array else called
         for enum in self.enums_shown.values():
             name = enum.quoted
             found[enum_oid(enum.type_id)] = name
@@ -494,6 +578,7 @@ class SystemCatalog:
                 yield ConstraintEntry(
                     *(table, name, number, "u", index.columns, definition, oid),
                     equal_nulls=index.equal_nulls,
+                    deferrable=index.deferrable,
                 )
         for check in table.checks:
             if check.state in READABLE or self._is_not_valid(table, check):
@@ -521,6 +606,7 @@ class SystemCatalog:
                     parent_columns=key_.parent_columns,
                     foreign=key_,
                     valid=valid,
+                    deferrable=key_.deferral,
                 )
 
     def _is_not_valid(self, table: Descriptor, constraint: Check | ForeignKey) -> bool:

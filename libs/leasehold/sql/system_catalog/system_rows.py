@@ -3,12 +3,12 @@ database."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 from leasehold.catalog.definitions import alignment_of, storage_of
-from leasehold.catalog.schema_names import PG_CATALOG
+from leasehold.catalog.schema_names import LEASEHOLD, PG_CATALOG
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_OIDS, SYSTEM_RELATIONS
 from leasehold.sql.system_catalog.relations import RELATIONS
@@ -23,7 +23,7 @@ COLLATED: Final = frozenset({"text", "varchar", "char"})
 @lru_cache(maxsize=8)
 def system_rows(name: str) -> tuple[tuple[Any, ...], ...]:
     """Whole rows of that relation of pg_catalog; () of one that says nothing of them."""
-    made = {"pg_class": _classes, "pg_attribute": _attributes}.get(name)
+    made = _ROWS.get(name)
     relation = RELATIONS[PG_CATALOG, name]
     return () if made is None else tuple(relation.whole(row) for row in made())
 
@@ -62,6 +62,41 @@ def _attributes() -> Iterator[Row]:
             }
 
 
+def _extensions() -> Iterator[Row]:
+    """The schema of ours is told as an extension's, which pg_dump and schema diffs leave out."""
+    yield {
+        "oid": oids.EXTENSION,
+        "extname": LEASEHOLD,
+        "extowner": oids.OWNER,
+        "extnamespace": NAMESPACES[LEASEHOLD],
+        "extrelocatable": 0,
+        "extversion": "1.0",
+    }
+
+
+def _members() -> Iterator[Row]:
+    """pg_depend of what the extension consists of."""
+    members = [(oids.RELATIONS["pg_namespace"], NAMESPACES[LEASEHOLD])]
+    tables = oids.RELATIONS["pg_class"]
+    members += [(tables, oid) for (schema, _), oid in SYSTEM_OIDS.items() if schema == LEASEHOLD]
+    for kind, oid in members:
+        yield {
+            "classid": kind,
+            "objid": oid,
+            "refclassid": oids.RELATIONS["pg_extension"],
+            "refobjid": oids.EXTENSION,
+            "deptype": "e",
+        }
+
+
+_ROWS: Final[Mapping[str, Callable[[], Iterator[Row]]]] = {
+    "pg_class": _classes,
+    "pg_attribute": _attributes,
+    "pg_extension": _extensions,
+    "pg_depend": _members,
+}
+
+
 def attribute_row(relation: int, number: int, name: str, kind: Type) -> dict[str, Any]:
     """Return what pg_attribute says of any column, those of indexes among them."""
     size = size_of(kind)
@@ -79,7 +114,10 @@ def attribute_row(relation: int, number: int, name: str, kind: Type) -> dict[str
         "attbyval": int(0 < size <= 8),
         "attstorage": storage_of(kind),
         "attalign": alignment_of(kind),
-        "attcollation": oids.DEFAULT_COLLATION
-        if (element_of(kind) or kind).name in COLLATED
-        else 0,
+        "attcollation": collation_of(kind),
     }
+
+
+def collation_of(kind: Type) -> int:
+    """Return the number of the collation that values of a type have, 0 = none."""
+    return oids.DEFAULT_COLLATION if (element_of(kind) or kind).name in COLLATED else 0

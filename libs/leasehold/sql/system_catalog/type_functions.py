@@ -96,8 +96,15 @@ def _made() -> Iterator[tuple[str, tuple[TypeFunction, ...]]]:
         )
 
 
+_HANDLERS: Final = (
+    TypeFunction(3, "heap_tableam_handler", (_INTERNAL,), 269),
+    TypeFunction(330, "bthandler", (_INTERNAL,), 325),
+)
+"""Those by which pg_am names what keeps tables and indexes."""
 _OF_TYPE: Final[Mapping[str, tuple[TypeFunction, ...]]] = dict(_made())
-BY_OID: Final[Mapping[int, TypeFunction]] = {f.oid: f for fs in _OF_TYPE.values() for f in fs}
+BY_OID: Final[Mapping[int, TypeFunction]] = {
+    function.oid: function for of_type in (*_OF_TYPE.values(), _HANDLERS) for function in of_type
+}
 BY_NAME: Final[Mapping[str, TypeFunction]] = {f.name: f for f in BY_OID.values()}
 _COLUMNS: Final = ("typinput", "typoutput", "typreceive", "typsend")
 

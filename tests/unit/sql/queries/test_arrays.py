@@ -78,6 +78,11 @@ ROWS: Final[list[tuple[str, list[tuple[Any, ...]]]]] = [
         [(1, 1), (2, None)],
     ),
     (
+        "SELECT unnest(ARRAY[5,6]) * 2 AS a, 1 + generate_subscripts(ARRAY['x'], 1) AS b",
+        [(10, 2), (12, None)],
+    ),
+    ("SELECT abs(unnest(ARRAY[-1,2]))::text || 'x' AS a", [("1x",), ("2x",)]),
+    (
         "SELECT id, unnest(ARRAY[id, id + 1]) AS x FROM flights WHERE id < 3 ORDER BY 1, 2 DESC",
         [(1, 2), (1, 1), (2, 3), (2, 2)],
     ),

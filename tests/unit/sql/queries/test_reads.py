@@ -293,8 +293,41 @@ def joined(chance: random.Random) -> str:
     return f"select * from {source} where {' and '.join(where)}"
 
 
+def lateral(chance: random.Random) -> str:
+    """A query for each row of the tables before it, whether it finds any or not."""
+    outer, inner = chance.choice(list(INSIDE))
+    where = chance.choice(INSIDE[outer, inner]).format("where")
+    if chance.random() < 0.3:
+        where += f" and {condition(chance, inner + '1')}"
+    plain = f"from {inner} {inner}1 {where}"
+    first, second = f"{inner}1.{FIRST[inner]}", f"{inner}1.{SECOND[inner]}"
+    found = chance.choice(
+        (
+            f"select {first} as lp, {second} as lq {plain}",
+            f"select {first} as lp, {second} as lq {plain} order by 1, 2 limit 1",
+            f"select {first} as lp, {second} as lq {plain} order by 2 desc, 1 desc limit 2",
+            f"select count(*) as lp, max({second}) as lq {plain}",
+            f"select {first} as lp, count(*) as lq {plain} group by 1",
+            f"select {first} as lp, 1 as lq {plain} union select 1, {outer}1.{SECOND[outer]}",
+        )
+    )
+    before = f"{outer} {outer}1"
+    third = next(iter({"a", "b", "c"} - {outer, inner}))
+    if chance.random() < 0.3:
+        on = chance.choice(INSIDE[outer, third]).format("on")
+        before += f" {chance.choice(('join', 'left join'))} {third} {third}1 {on}"
+    on = chance.choice(("true", "true", "lp = 3", f"{outer}1.{SECOND[outer]} = lq"))
+    join = chance.choice((f", lateral ({found}) l", f" left join lateral ({found}) l on {on}"))
+    met = [condition(chance, outer + "1")]
+    if chance.random() < 0.4:
+        met.append(
+            chance.choice(("lp is null", "lq > 2", f"coalesce(lq, 3) = {outer}1.{FIRST[outer]}"))
+        )
+    return f"select {outer}1.*, l.* from {before}{join} where {' and '.join(met)}"
+
+
 def query(chance: random.Random) -> str:
-    match chance.randrange(15):
+    match chance.randrange(19):
         case 0 | 1:
             name = chance.choice(("a1", "b1", "c1"))
             return f"select * from {name[0]} {name} where {condition(chance, name)}"
@@ -343,6 +376,8 @@ def query(chance: random.Random) -> str:
                 f"select * from a a1 left join b b1 {on} and {inside}"
                 f" where {condition(chance, 'a1')} and {lacks}"
             )
+        case 14 | 15 | 16 | 17:
+            return lateral(chance)
         case _:
             return (
                 "select a1.id, (select max(b1.j) from b b1 where"
@@ -397,6 +432,18 @@ TOLD: Final = [
         ["Reads a by primary key: = (1)", "Reads b by index b_note: the keys that rows of a say"],
     ),
     ("select * from a join b on b.k = a.x", ["Reads a whole", "Reads b whole"]),
+    (
+        "select * from a, lateral (select j from b where b.k = a.x limit 1) l where id = 1",
+        ["Reads a by primary key: = (1)", "Reads b by primary key: the keys that rows of a say"],
+    ),
+    (
+        "select * from a left join lateral (select j from b where k = x) l on true where id = 1",
+        ["Reads a by primary key: = (1)", "Reads b by primary key: the keys that rows of a say"],
+    ),
+    (
+        "select * from a left join lateral (select j from b where k = x) l on true",
+        ["Reads a whole", "Reads b whole"],
+    ),
     ("update a set x = 1 where id = 2", ["Reads a by primary key: = (2)"]),
     (
         "select * from a where id = 1 and exists (select from b where b.k = a.x)",

@@ -144,7 +144,16 @@ def test_it_is_read_as_what_it_says(sql: str, made: RoleStatement) -> None:
         ("create role a connection limit -2", Refused, "invalid connection limit: -2"),
         ("create role a valid until 'soon'", Refused, "soon"),
         ("create role a password 'secret'", FeatureNotSupported, "in the clear"),
-        ("alter role a set work_mem to x", FeatureNotSupported, "ALTER ROLE … SET"),
+        (
+            "alter role a set default_transaction_read_only to on",
+            FeatureNotSupported,
+            "ALTER ROLE … SET default_transaction_read_only",
+        ),
+        (
+            "alter database d set leasehold.ddl_in_block to refuse",
+            FeatureNotSupported,
+            "ALTER DATABASE … SET leasehold.ddl_in_block",
+        ),
         ("grant select on t to session_user", FeatureNotSupported, "SESSION_USER"),
         ("grant select on pg_catalog.t to a", FeatureNotSupported, "schema pg_catalog"),
         ("grant execute on function f() to a", FeatureNotSupported, "GRANT on a function"),

@@ -7,12 +7,14 @@ from typing import Final
 import pytest
 
 from leasehold.sql.expressions.expression import with_exact_numbers
+from leasehold.sql.expressions.plain_words import with_plain_words
 from leasehold.sql.system_catalog.expression_text import show_expression
 from tests.schema_change.changes import standing
 
 TABLE: Final = standing(
     "CREATE TABLE t (id int PRIMARY KEY, s smallint, a int, b bigint, n numeric(5, 2), r real,"
-    " f double precision, x text, v varchar(9), d date, at timestamptz, o boolean, j jsonb)"
+    " f double precision, x text, v varchar(9), d date, at timestamptz, o boolean, j jsonb,"
+    " c char(3))"
 )
 FORMS: Final = {
     "a > 0": ("(a > 0)", "a > 0"),
@@ -56,13 +58,18 @@ FORMS: Final = {
         "(((n * (2)::numeric))::double precision > f)",
         "(n * 2::numeric)::double precision > f",
     ),
+    "c = 'ab'::bpchar": ("(c = 'ab'::bpchar)", "c = 'ab'::bpchar"),
+    "c = any (array['ab'::bpchar, 'c'])": (
+        "(c = ANY (ARRAY['ab'::bpchar, 'c'::bpchar]))",
+        "c = ANY (ARRAY['ab'::bpchar, 'c'::bpchar])",
+    ),
     "a > 0 and (b > 0 and o)": ("((a > 0) AND ((b > 0) AND o))", "a > 0 AND b > 0 AND o"),
 }
 
 
 @pytest.mark.parametrize("text", FORMS)
 def test_conditions_have_its_form(text: str) -> None:
-    kept = with_exact_numbers(text)
+    kept = with_exact_numbers(with_plain_words(text))
     forms = tuple(show_expression(kept, TABLE, short=short) for short in (False, True))
     assert forms == FORMS[text]
 
@@ -71,15 +78,20 @@ def test_conditions_have_its_form(text: str) -> None:
 def test_a_form_has_itself_for_its_form(text: str) -> None:
     """So that it may be kept in the place of what was written; a list may not, of which
     no kept expression has this form."""
-    full = show_expression(with_exact_numbers(text), TABLE, short=False)
+    kept = with_exact_numbers(with_plain_words(text))
+    full = show_expression(kept, TABLE, short=False)
     assert full is not None
     if "ARRAY" not in full:
-        assert show_expression(with_exact_numbers(full), TABLE, short=False) == full
+        again = with_exact_numbers(with_plain_words(full))
+        assert show_expression(again, TABLE, short=False) == full
 
 
 @pytest.mark.parametrize(
     "text",
-    ["j ? 'a'", "at > '2020-01-01'", "x like 'a' escape 'b'", "id = any(array[1])", "nothing > 1"],
+    [
+        *("j ?| '{a}'", "at > '2020-01-01'", "x like 'a' escape 'b'", "to_char(id, '9')"),
+        *("nothing > 1", "c = 'a'::character(3)"),
+    ],
 )
 def test_what_is_not_known_has_none(text: str) -> None:
     """A constant of a type that each session shows otherwise is such a part, too."""

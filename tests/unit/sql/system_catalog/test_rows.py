@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from leasehold.catalog.definitions import literal
+from leasehold.catalog.definitions import literal, quoted
 from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
 from leasehold.catalog.states import State
 from leasehold.sql.functions.registry import FUNCTION_NAMES
+from leasehold.sql.system_catalog.keywords import KEYWORDS
 from leasehold.sql.system_catalog.names import SYSTEM_RELATIONS
 from leasehold.sql.system_catalog.oids import ELEMENTS, TABLES, element_oid, table_oid
 from leasehold.sql.system_catalog.relations import RELATIONS
@@ -75,10 +76,10 @@ def test_texts_of_indexes_constraints_and_defaults() -> None:
     oid = catalog.relation_oid("flights_gate")
     assert oid is not None
     assert catalog.index_text(oid) == (
-        "CREATE INDEX flights_gate ON public.flights USING btree (gate, lower(gate))"
+        "CREATE INDEX flights_gate ON public.flights USING btree (gate, lower((gate)::text))"
         " INCLUDE (seats) WHERE (seats > 0)"
     )
-    assert catalog.index_text(oid, 2) == "lower(gate)"
+    assert catalog.index_text(oid, 2) == "lower((gate)::text)"
     texts = {entry.name: entry.definition for entry in catalog.constraints}
     assert texts == {
         "flights_pkey": "PRIMARY KEY (id)",
@@ -125,3 +126,9 @@ def test_numbers_stay_and_are_never_shared() -> None:
     assert len(numbers) == len(tables) * len(elements)
     assert all(16_384 <= number < 1 << 32 for number in numbers)
     assert table_oid(1) == 20_480
+
+
+def test_a_name_is_quoted_where_it_is_a_word_that_is_not_free() -> None:
+    for each in KEYWORDS:
+        shown = quoted(each.word)
+        assert (shown == each.word) is (each.category == "U"), each

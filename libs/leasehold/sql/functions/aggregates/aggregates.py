@@ -14,7 +14,6 @@ from decimal import Decimal
 from typing import Any, Final
 
 from leasehold.model.errors import (
-    FeatureNotSupported,
     InvalidArgument,
     OutOfRange,
     TooLong,
@@ -266,6 +265,12 @@ def _span_average(state: _SpanSums) -> str | None:
 # ------------------------------------------------------------------ extremes, booleans, bits
 
 
+def _is_own_extreme(kind: Type) -> bool:
+    """Return whether the least value is one of this very type: an array, a label, or a char(n),
+    whose length says how many blanks it is shown with."""
+    return element_of(kind) is not None or kind.enum is not None or kind.name == "char"
+
+
 def _extreme(name: str, kind: Type) -> Aggregate:
     key = order_key_of(kind) or unchanged
     bigger = name == "max"
@@ -502,9 +507,7 @@ def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
     if name == "array_agg" and len(kinds) == 1:
         known_kind = kinds[0] or TEXT
         if element_of(known_kind):
-            raise FeatureNotSupported(
-                "array_agg of arrays is not supported: arrays have one dimension"
-            )
+            arrays.refuse_dimensions()
         array = array_of(known_kind)
         return _listed(name, known_kind, array, unchanged, arrays.stored_form)
     if name == "jsonb_agg" and len(kinds) == 1:
@@ -518,7 +521,7 @@ def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
     if name == "jsonb_object_agg" and len(kinds) == 2:
         return _named(*kinds)
     kind = kinds[0] if len(kinds) == 1 else None
-    if name in ("min", "max") and kind is not None and (element_of(kind) or kind.enum is not None):
+    if name in ("min", "max") and kind is not None and _is_own_extreme(kind):
         return _extreme(name, kind)
     found = resolve([_BY_SHAPE[a] for a in _TABLE if a.name == name], kinds)
     if found is None:

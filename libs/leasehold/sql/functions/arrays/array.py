@@ -33,7 +33,7 @@ from leasehold.values.arrays import (
     elements_of,
     stored_form,
 )
-from leasehold.values.catalog_types import REGISTERED
+from leasehold.values.catalog_types import NAME, REGISTERED
 from leasehold.values.text_io import shown_text
 from leasehold.values.types import (
     TEXT_BYTES_MAX,
@@ -52,6 +52,7 @@ TEXTS: Final = array_of(TEXT)
 _TEST_WORK: Final = 100
 """Of an element that is compared with another one."""
 _SHOWN_WORK: Final = 200
+_HIGH_BIT: Final = 0x80
 
 
 def _of(kind: Type | None) -> Type | None:
@@ -119,6 +120,18 @@ def subscript(array: Type) -> Function:
         return values[position - first] if 0 <= position - first < len(values) else None
 
     return Function("subscript", (array, INTEGER), element, compute)
+
+
+def _letter_of_name(name: str, position: int) -> str | None:
+    encoded = name.encode()
+    if not 0 <= position < len(encoded):
+        return None
+    letter = encoded[position]
+    return chr(letter) if letter < _HIGH_BIT else f"\\{letter:03o}"
+
+
+LETTER_OF_NAME: Final = Function("subscript", (NAME, INTEGER), Type('"char"'), _letter_of_name)
+"""name[i]: a name is an array of its bytes, counted from 0; NULL behind its end."""
 
 
 @lru_cache(maxsize=256)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final
 
 from leasehold.model.budget import charge_each
-from leasehold.model.errors import InvalidArgument, InvalidText
+from leasehold.model.errors import InvalidArgument, InvalidText, NullNotAllowed
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, JSONB, TEXT, Function
 from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX, too_long
 from leasehold.values.array_text import array_of_text
@@ -54,17 +55,35 @@ _PATH_CHARACTERS_KEPT: Final = 1_000
 """A longer path is read each time: many long ones would be kept for nobody."""
 
 
-def path_of(text: str) -> tuple[str | None, ...]:
+Steps = tuple[str | None, ...]
+"""What leads to a part of a document: a name, or a number from 0, in each step."""
+
+
+def path_of(text: str | Steps) -> Steps:
     """Return the steps of '{a,1,"b c"}', PostgreSQL's text of an array of texts. Raises
     InvalidText."""
+    if isinstance(text, tuple):
+        return text
     return (_kept_path if len(text) <= _PATH_CHARACTERS_KEPT else _read_path)(text)
 
 
-def _read_path(text: str) -> tuple[str | None, ...]:
+def _read_path(text: str) -> Steps:
     return tuple(elements_of(array_of_text(text, str)))
 
 
 _kept_path = lru_cache(maxsize=1_024)(_read_path)
+
+
+def by_array(made: Function) -> Function:
+    """Return a function whose second argument is the text of a path, for a path that is an array of
+    texts."""
+    of_path = made.compute
+
+    def compute(stored: Any, path: str, *more: Any) -> Any:
+        return of_path(stored, tuple(elements_of(path)), *more)
+
+    first, _, *rest = made.arguments
+    return replace(made, arguments=(first, array_of(TEXT), *rest), compute=compute)
 
 
 def index_of_step(step: str) -> int | None:
@@ -75,7 +94,7 @@ def index_of_step(step: str) -> int | None:
         return None
 
 
-def _at_path(stored: str, path: str) -> Any:
+def _at_path(stored: str, path: str | Steps) -> Any:
     value = value_of(stored)
     for step in path_of(path):
         if step is None:
@@ -143,6 +162,18 @@ def _without(stored: str, name: str) -> str:
     raise InvalidArgument("cannot delete from scalar")
 
 
+def _without_names(stored: str, names: str) -> str:
+    """Return an object without these names, or an array without these strings.
+
+    ⚠ Not one name after the other: of many that would take time by the square."""
+    value, left_out = value_of(stored), frozenset(elements_of(names))
+    if isinstance(value, dict):
+        return text_of({n: each for n, each in value.items() if n not in left_out})
+    if isinstance(value, list):
+        return text_of([v for v in value if not (isinstance(v, str) and v in left_out)])
+    raise InvalidArgument("cannot delete from scalar")
+
+
 def _without_element(stored: str, number: int) -> str:
     value = value_of(stored)
     if isinstance(value, dict):
@@ -154,18 +185,18 @@ def _without_element(stored: str, number: int) -> str:
     return text_of(value)
 
 
-def _without_path(stored: str, path: str) -> str:
+def without_path(stored: str, path: str | Steps) -> str:
+    """Return what jsonb `#-` gives. Raises InvalidArgument, InvalidText."""
     value = value_of(stored)
     if not isinstance(value, dict | list):
         raise InvalidArgument("cannot delete path in scalar")
     steps = path_of(path)
     if not steps or not value:
         return stored
-    holder = _walked(value, steps[:-1])
-    last = steps[-1]
-    if isinstance(holder, dict) and last is not None:
+    holder, last = _place(value, steps)
+    if isinstance(holder, dict):
         holder.pop(last, None)
-    elif isinstance(holder, list) and last is not None:
+    elif isinstance(holder, list):
         number = _position(last, len(steps))
         if -len(holder) <= number < len(holder):
             del holder[number]
@@ -174,9 +205,11 @@ def _without_path(stored: str, path: str) -> str:
 
 def _walked(value: Any, steps: tuple[str | None, ...]) -> Any:
     for index, step in enumerate(steps, start=1):
+        if step is None:
+            raise _null_step(index)
         if isinstance(value, dict) and step in value:
             value = value[step]
-        elif isinstance(value, list) and step is not None:
+        elif isinstance(value, list):
             number = _position(step, index)
             if not -len(value) <= number < len(value):
                 return None
@@ -184,6 +217,10 @@ def _walked(value: Any, steps: tuple[str | None, ...]) -> Any:
         else:
             return None
     return value
+
+
+def _null_step(index: int) -> NullNotAllowed:
+    return NullNotAllowed(f"path element at position {index} is null")
 
 
 def _position(step: str, index: int) -> int:
@@ -201,15 +238,18 @@ def _container(stored: str) -> Any:
 
 
 def _place(value: Any, steps: tuple[str | None, ...]) -> tuple[Any, str]:
-    """What holds the end of a path that has one, and the path's last step."""
-    if None in steps:
-        raise InvalidArgument("path element is null")
-    last = steps[-1]
-    assert last is not None
-    return _walked(value, steps[:-1]), last
+    """Return what holds the end of a path that has one, None where there is nothing, and the path's
+    last step. Raises NullNotAllowed for a step that is NULL, as far as the path leads."""
+    holder, last = _walked(value, steps[:-1]), steps[-1]
+    if last is None:
+        if holder is not None:
+            raise _null_step(len(steps))
+        last = ""
+    return holder, last
 
 
-def _set(stored: str, path: str, new: str, create: int = 1) -> str:
+def set_path(stored: str, path: str | Steps, new: str, create: int = 1) -> str:
+    """Return what jsonb_set gives. Raises InvalidArgument, InvalidText."""
     value, steps = _container(stored), path_of(path)
     if not steps or not (value or create):
         return stored
@@ -226,7 +266,7 @@ def _set(stored: str, path: str, new: str, create: int = 1) -> str:
     return text_of(value)
 
 
-def _inserted(stored: str, path: str, new: str, after: int = 0) -> str:
+def _inserted(stored: str, path: str | Steps, new: str, after: int = 0) -> str:
     value, steps = _container(stored), path_of(path)
     if not steps:
         return stored
@@ -306,13 +346,17 @@ def _add_pretty(value: Any, lines: _Lines, outer: str) -> None:
     lines.add("\n" if value else "", outer, last)
 
 
-FUNCTIONS: Final[tuple[Function, ...]] = (
-    Function("jsonb_typeof", (JSONB,), TEXT, lambda stored: kind_of(value_of(stored))),
-    Function("jsonb_array_length", (JSONB,), INTEGER, _length),
-    Function("jsonb_set", (JSONB, TEXT, JSONB), JSONB, _set),
-    Function("jsonb_set", (JSONB, TEXT, JSONB, BOOLEAN), JSONB, _set),
+_OF_PATHS: Final = (
+    Function("jsonb_set", (JSONB, TEXT, JSONB), JSONB, set_path),
+    Function("jsonb_set", (JSONB, TEXT, JSONB, BOOLEAN), JSONB, set_path),
     Function("jsonb_insert", (JSONB, TEXT, JSONB), JSONB, _inserted),
     Function("jsonb_insert", (JSONB, TEXT, JSONB, BOOLEAN), JSONB, _inserted),
+)
+"""A path may be text, which a quoted constant is: so it has always been kept."""
+FUNCTIONS: Final[tuple[Function, ...]] = (
+    *(each for made in _OF_PATHS for each in (made, by_array(made))),
+    Function("jsonb_typeof", (JSONB,), TEXT, lambda stored: kind_of(value_of(stored))),
+    Function("jsonb_array_length", (JSONB,), INTEGER, _length),
     Function("jsonb_strip_nulls", (JSONB,), JSONB, lambda s: text_of(_stripped(value_of(s)))),
     Function(
         "jsonb_pretty",
@@ -324,15 +368,18 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("jsonb_exists", (JSONB, TEXT), BOOLEAN, _exists),
     Function("jsonb_contains", (JSONB, JSONB), BOOLEAN, _contains),
 )
-"""A path is text here, which a quoted constant is: there are no arrays."""
 
+_BY_PATHS: Final = (
+    Function("#>", (JSONB, TEXT), JSONB, _shown(_at_path, _as_json)),
+    Function("#>>", (JSONB, TEXT), TEXT, _shown(_at_path, text_of_value)),
+    Function("#-", (JSONB, TEXT), JSONB, without_path),
+)
 OPERATORS: Final[tuple[Function, ...]] = (
+    *(each for made in _BY_PATHS for each in (made, by_array(made))),
     Function("->", (JSONB, TEXT), JSONB, _shown(_member, _as_json)),
     Function("->", (JSONB, INTEGER), JSONB, _shown(_element, _as_json)),
     Function("->>", (JSONB, TEXT), TEXT, _shown(_member, text_of_value)),
     Function("->>", (JSONB, INTEGER), TEXT, _shown(_element, text_of_value)),
-    Function("#>", (JSONB, TEXT), JSONB, _shown(_at_path, _as_json)),
-    Function("#>>", (JSONB, TEXT), TEXT, _shown(_at_path, text_of_value)),
     Function("@>", (JSONB, JSONB), BOOLEAN, _contains),
     Function("<@", (JSONB, JSONB), BOOLEAN, lambda left, right: _contains(right, left)),
     Function("?", (JSONB, TEXT), BOOLEAN, _exists),
@@ -341,5 +388,5 @@ OPERATORS: Final[tuple[Function, ...]] = (
     Function("||", (JSONB, JSONB), JSONB, _joined),
     Function("-", (JSONB, TEXT), JSONB, _without),
     Function("-", (JSONB, INTEGER), JSONB, _without_element),
-    Function("#-", (JSONB, TEXT), JSONB, _without_path),
+    Function("-", (JSONB, array_of(TEXT)), JSONB, _without_names),
 )

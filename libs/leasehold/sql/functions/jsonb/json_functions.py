@@ -8,7 +8,7 @@ from typing import Any, Final
 from leasehold.model.budget import charge_each
 from leasehold.model.errors import InvalidArgument
 from leasehold.sql.functions.function import INTEGER, JSON, TEXT, Function
-from leasehold.sql.functions.jsonb.functions import index_of_step, path_of
+from leasehold.sql.functions.jsonb.functions import Steps, by_array, index_of_step, path_of
 from leasehold.values.json_text import Part, part_of, readable_part, unquoted
 
 _ELEMENT_WORK: Final = 60
@@ -30,7 +30,7 @@ def element(part: Part, number: int) -> Part | None:
     return part.parts[number] if inside else None
 
 
-def _at_path(part: Part, path: str) -> Part | None:
+def _at_path(part: Part, path: str | Steps) -> Part | None:
     found: Part | None = part
     for step in path_of(path):
         if step is None or found is None:
@@ -95,11 +95,14 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("json_typeof", (JSON,), TEXT, lambda stored: part_of(stored).kind),
     Function("json_array_length", (JSON,), INTEGER, _length),
 )
+_BY_PATHS: Final = (
+    Function("#>", (JSON, TEXT), JSON, _found(_at_path, raw_of)),
+    Function("#>>", (JSON, TEXT), TEXT, _found(_at_path, text_of_part)),
+)
 OPERATORS: Final[tuple[Function, ...]] = (
     Function("->", (JSON, TEXT), JSON, _found(member, raw_of)),
     Function("->", (JSON, INTEGER), JSON, _found(element, raw_of)),
     Function("->>", (JSON, TEXT), TEXT, _found(member, text_of_part)),
     Function("->>", (JSON, INTEGER), TEXT, _found(element, text_of_part)),
-    Function("#>", (JSON, TEXT), JSON, _found(_at_path, raw_of)),
-    Function("#>>", (JSON, TEXT), TEXT, _found(_at_path, text_of_part)),
+    *(each for made in _BY_PATHS for each in (made, by_array(made))),
 )

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from leasehold.catalog import definitions
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import WrongObject
 from leasehold.sql.functions.function import (
@@ -22,11 +21,11 @@ from leasehold.sql.functions.function import (
     Function,
 )
 from leasehold.sql.functions.system.session import system_of
-from leasehold.values.arrays import elements_of
+from leasehold.values.arrays import elements_of, stored_form
 from leasehold.values.catalog_types import NAME, OID, REGCLASS
 from leasehold.values.letters import ascii_lower
 from leasehold.values.numeric import EXACT, decimal_of, text_of
-from leasehold.values.types import Type
+from leasehold.values.types import Type, array_of
 
 if TYPE_CHECKING:  # it lists these functions
     from leasehold.sql.system_catalog.rows import SystemCatalog
@@ -63,9 +62,18 @@ def _index_column(catalog: SystemCatalog, oid: int, column: int, pretty: int) ->
     return catalog.index_text(oid, column, pretty=bool(pretty))
 
 
-def _expression(_: SystemCatalog, text: str, _relation: int, pretty: int = 0) -> str:
+def _expression(catalog: SystemCatalog, text: str, relation: int, pretty: int = 0) -> str:
     """Expressions stand in the catalog as their texts."""
-    return text if pretty else definitions.parenthesize(text)
+    return catalog.expression(text, relation, pretty=bool(pretty))
+
+
+def _view(catalog: SystemCatalog, oid: int, pretty: int = 0) -> str | None:
+    return catalog.view_text(oid, pretty=bool(pretty))
+
+
+def _wrapped_view(catalog: SystemCatalog, oid: int, _columns: int) -> str | None:
+    """Return it with few parentheses, which who says how wide lines may be asks for."""
+    return catalog.view_text(oid, pretty=True)
 
 
 def _definition(catalog: SystemCatalog, oid: int, pretty: int = 0) -> str | None:
@@ -91,10 +99,9 @@ _DEFINITIONS: Final = (
         for name in ("pg_get_triggerdef", "pg_get_ruledef")
         for more in ((), (BOOLEAN,))
     ),
-    *(
-        _told("pg_get_viewdef", (OID, *more), TEXT, lambda catalog, oid, *_: catalog.view_text(oid))
-        for more in ((), (BOOLEAN,), (INTEGER,))
-    ),
+    _told("pg_get_viewdef", (OID,), TEXT, _view),
+    _told("pg_get_viewdef", (OID, BOOLEAN), TEXT, _view),
+    _told("pg_get_viewdef", (OID, INTEGER), TEXT, _wrapped_view),
     *(
         _fixed(name, (OID,), TEXT, None)
         for name in (
@@ -153,6 +160,12 @@ _NAMES: Final = (
             *("collation", "function", "operator", "opclass", "opfamily", "conversion"),
             *("statistics_obj", "ts_config", "ts_dict", "ts_parser", "ts_template"),
         )
+    ),
+    _told(
+        "acldefault",
+        (Type('"char"'), OID),
+        array_of(TEXT),
+        lambda catalog, kind, oid: stored_form(catalog.default_acl(kind, oid)),
     ),
     _told("pg_get_userbyid", (OID,), NAME, lambda catalog, oid: catalog.user_name(oid)),
     *(

@@ -78,12 +78,13 @@ class DropOwned:
 
 @dataclass(frozen=True, slots=True)
 class SetDatabase:
-    """ALTER DATABASE … SET search_path. `search_path`: what sessions begin with whose role has none
-    of its own, "" = the default."""
+    """ALTER DATABASE … SET. `search_path`: what sessions begin with whose role has none of its own,
+    "" = the default, None for `not_kept`, another setting of sessions."""
 
     tag: ClassVar[str] = "ALTER DATABASE"
     database: ObjectNamed
-    search_path: str
+    search_path: str | None
+    not_kept: str = ""
 
 
 PrivilegeStatement: TypeAlias = (

@@ -26,7 +26,7 @@ class RoleOptions:
     """The options of CREATE and ALTER ROLE; None: not said. `password`: a SCRAM verifier, "" =
     NULL. `valid_until_us` 0: for ever. `groups`: IN ROLE. `empty_password`, `numbered`: what
     PostgreSQL only remarks upon. `revokes_key`: of its change requests. `search_path`: what its
-    sessions begin with, "" = the default."""
+    sessions begin with, "" = the default. `not_kept`: another setting of its sessions."""
 
     superuser: bool | None = None
     inherits: bool | None = None
@@ -43,6 +43,7 @@ class RoleOptions:
     numbered: bool = False
     revokes_key: bool = False
     search_path: str | None = None
+    not_kept: str = ""
 
 
 @dataclass(frozen=True, slots=True)
