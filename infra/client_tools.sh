@@ -13,7 +13,8 @@ miss() { echo "client-tools: $1 is not there: its tests will be skipped" >&2; }
 if command -v npm > /dev/null; then
   npm install --silent --no-fund --no-audit --ignore-scripts --prefix "$folder" \
     knex@3.3.0 pg@8.23.1 pg-hstore@2.3.4 typeorm@1.1.1 sequelize@6.37.8 drizzle-orm@0.45.4 \
-    drizzle-kit@0.31.11 || miss "a package of npm's"
+    drizzle-kit@0.31.11 prisma@6.19.3 @prisma/client@6.19.3 @prisma/adapter-pg@6.19.3 \
+    || miss "a package of npm's"
 else
   miss "npm"
 fi
@@ -30,6 +31,9 @@ fi
 python3.11 -m venv "$folder/python" && "$folder/python/bin/pip" install --quiet --no-input \
   --disable-pip-version-check optuna==5.0.0 'psycopg[binary]==3.3.9' tortoise-orm[asyncpg]==1.1.9 \
   pgcli==4.7.1 || miss "a package of PyPI's"
+# dbt's own packages want other versions of what the others need; those behind 1.11 fetch a program.
+python3.11 -m venv "$folder/dbt" && "$folder/dbt/bin/pip" install --quiet --no-input \
+  --disable-pip-version-check dbt-core==1.11.16 dbt-postgres==1.10.2 || miss "dbt"
 
 if command -v mvn > /dev/null; then
   # What brings other jars along, each with all of its own.

@@ -122,6 +122,7 @@ MODULES: Final = (
     ),
     *("transaction/decide.py", "transaction/locks.py", "transaction/sequence_operations.py"),
     *("transaction/overlay.py", "transaction/foreign_keys.py", "transaction/verify.py"),
+    "transaction/alike_inserts.py",
     *("events/debezium/avro_wire.py", "events/debezium/protobuf_wire.py"),
     *("events/debezium/varints.py", "events/debezium/binary_events.py"),
     *("replication/table_feeds.py", "replication/feed_state.py"),

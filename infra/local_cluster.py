@@ -122,6 +122,7 @@ class LocalCluster:
         mode = choose_redis(self.data, redis)
         self.secure: SecureMode | None = None
         if isinstance(secure, SecureMode):
+            assert secure.is_for(count, mode), f"secrets of other servers than {count}, {mode}"
             self.secure = secure
         elif secure or SecureMode.is_in(self.data):
             database = from_environment(ClusterSettings, self._environ).database

@@ -18,6 +18,7 @@ VERSIONS: Final = ("1.27", "1.37")
 KINDS: Final = {
     ("apps/v1", "Deployment"): "deployment-apps-v1",
     ("apps/v1", "StatefulSet"): "statefulset-apps-v1",
+    ("batch/v1", "CronJob"): "cronjob-batch-v1",
     ("batch/v1", "Job"): "job-batch-v1",
     ("networking.k8s.io/v1", "Ingress"): "ingress-networking-v1",
     ("networking.k8s.io/v1", "NetworkPolicy"): "networkpolicy-networking-v1",
@@ -25,6 +26,7 @@ KINDS: Final = {
     ("rbac.authorization.k8s.io/v1", "Role"): "role-rbac-v1",
     ("rbac.authorization.k8s.io/v1", "RoleBinding"): "rolebinding-rbac-v1",
     ("v1", "ConfigMap"): "configmap-v1",
+    ("v1", "PersistentVolumeClaim"): "persistentvolumeclaim-v1",
     ("v1", "Pod"): "pod-v1",
     ("v1", "Service"): "service-v1",
     ("v1", "ServiceAccount"): "serviceaccount-v1",

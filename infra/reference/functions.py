@@ -14,7 +14,7 @@ from leasehold.sql.functions.arrays import array, set_returning
 from leasehold.sql.functions.dates import arithmetic, fields, times, timestamps
 from leasehold.sql.functions.function import Function
 from leasehold.sql.functions.jsonb import functions as jsonb
-from leasehold.sql.functions.jsonb import json_functions
+from leasehold.sql.functions.jsonb import json_functions, made_objects, named_parts
 from leasehold.sql.functions.numbers import mathematics
 from leasehold.sql.functions.system import (
     advisory_locks,
@@ -33,7 +33,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("Patterns and regular expressions", (like, regexp)),
     ("Bytes, digests and UUIDs", (bytea,)),
     ("Dates and times", (timestamps, arithmetic, fields, times)),
-    ("json and jsonb", (jsonb, json_functions)),
+    ("json and jsonb", (jsonb, json_functions, named_parts, made_objects)),
     ("Network addresses", (networks,)),
     ("Arrays", (array,)),
     ("Enum types", (enums,)),

@@ -64,6 +64,10 @@ class SecureMode:
         self._users = users
         self._files = SecretFiles(self.folder)
 
+    def is_for(self, brokers: int, redis: str) -> bool:
+        """Return whether it is of that many brokers, and of a Redis of that kind."""
+        return len(self._brokers) == brokers and self._has_sentinels == (redis == SENTINEL)
+
     @classmethod
     def is_in(cls, data: Path) -> bool:
         """Return whether the cluster with this folder is in secure mode."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from ruamel.yaml import YAML
 
 from infra.chart.rendering import (
     CHART,
@@ -47,6 +48,14 @@ REFUSED: Final = {
     "a misspelt value": (["--set", "kafka.bootstrp=x:1"], "bootstrp"),
     "in the clear without a word": (["--set", "allowPlaintext=false"], "snapshots.tlsSecret"),
     "passwords of nowhere": (["--set", "kafka.security=SASL_SSL"], "kafka.passwordsSecret"),
+    "to restore from nowhere": (["--set", "restore.enabled=true"], "restore.place"),
+    "to restore to two places of the log": (
+        [
+            *("--set", "restore.enabled=true,restore.claim=c"),
+            *("--set", "restore.toLsn=7,restore.toTime=2026-11-28T21:15:00Z"),
+        ],
+        "restore.toLsn",
+    ),
     "executors without a folder": (["--set", "spark.mode=kubernetes"], "spark.folder"),
 }
 
@@ -74,6 +83,24 @@ def test_the_notes_say_how_to_look_at_it(helm: str, tmp_path: Path) -> None:
     notes = run_helm([*command, *more])
     assert "exec deploy/leasehold-operator -- leasehold status" in notes
     assert "leasehold-sql.default.svc:5432" in notes
+
+
+def test_a_position_and_a_key_reach_the_restoring_command(helm: str) -> None:
+    """A number of a million and more stays one."""
+    values = value_files()["restored"]
+    said = "restore.toLsn=1234567,restore.keySecret=k,restore.id=full-7,restore.rate=50"
+    told = run_helm(
+        [
+            *(helm, "template", "leasehold", str(CHART), f"--values={values}", "--set", said),
+            "--show-only=templates/restore.yaml",
+        ]
+    )
+    _, job = (each for each in YAML(typ="safe").load_all(told) if each)
+    command = job["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert command[command.index("--to-lsn") + 1] == "1234567"
+    assert command[command.index("--id") + 1] == "full-7"
+    assert command[command.index("--rate") + 1] == "50"
+    assert command[command.index("--key-file") + 1] == "/run/secrets/leasehold/backup-key"
 
 
 @pytest.mark.skipif(not WHEELS, reason="infra/chart_tools.sh has not fetched the descriptions")

@@ -20,8 +20,9 @@ import psycopg
 import pytest
 
 from infra.chart.rendering import ROOT, manifests
+from leasehold.cli.exit_code import ExitCode
 from leasehold.pgwire.auth.scram_server import SALT_BYTES, verifier_of_password
-from tests.support.containers.kubelet import Kubelet, Pod
+from tests.support.containers.kubelet import READY_S, Kubelet, Pod
 from tests.support.containers.pod_network import PodNetwork, open_to_users, why_not_here
 from tests.support.containers.servers import a_broker, a_redis
 from tests.support.documents.blocks import Command, blocks, commands, is_as_shown
@@ -68,13 +69,13 @@ def pod(kubelet: Kubelet, name: str) -> Pod:
     return kubelet.pods[name]
 
 
-def connect(kubelet: Kubelet) -> psycopg.Connection[tuple[object, ...]]:
+def connect(kubelet: Kubelet, database: str = "demo") -> psycopg.Connection[tuple[object, ...]]:
     found = pod(kubelet, "leasehold-replicant-0")
     with kubelet.network.entered():
         return psycopg.connect(
             host=found.container.address,
             port=found.port("sql"),
-            dbname="demo",
+            dbname=database,
             user=SQL_USER,
             password=PASSWORD,
             sslmode="disable",
@@ -139,6 +140,24 @@ def test_a_command_of_the_page_shows_what_it_says(
     assert not command.shown or is_as_shown(printed, command.shown), printed
 
 
+def test_cron_jobs_make_backups_that_can_be_restored(kubelet: Kubelet) -> None:
+    """Run one after the other, as a Job is made of each: a whole one, an increment, a whole one,
+    and a look at all of them."""
+    kubelet.await_probe(pod(kubelet, "leasehold-replicant-0"), "readinessProbe")
+
+    def run(name: str) -> str:
+        return kubelet.run_job(kubelet.find("CronJob", f"leasehold-{name}")).splitlines()[-1]
+
+    assert "full backup up to LSN" in run("backup")
+    with connect(kubelet) as session:
+        session.execute("INSERT INTO flights VALUES (3, 'C4')")
+    assert "log backup up to LSN" in run("backup")
+    assert "full backup up to LSN" in run("backup-full")
+    run("backup-verify")
+    verdicts = kubelet.pods["leasehold-backup-verify-00000"].container.log.read_text("utf-8")
+    assert verdicts.count("can be restored") == 3, verdicts
+
+
 def test_who_serves_no_reads_is_sent_nobody_and_is_not_started_again(kubelet: Kubelet) -> None:
     """While Kafka stands still no lease is renewed; a new process would wait as well."""
     replicant = pod(kubelet, "leasehold-replicant-0")
@@ -184,7 +203,37 @@ def test_every_pod_ends_within_its_time_when_it_is_told_to(kubelet: Kubelet) -> 
 
 
 def test_what_is_private_is_closed_to_the_group_of_the_volume(kubelet: Kubelet) -> None:
-    volumes = Path(kubelet.folder) / "volumes"
-    stores = list(volumes.glob("*.data/*/store.db"))
+    volumes = kubelet.folder / "volumes"
+    stores = list(volumes.glob("data-*/*/store.db"))
     assert len(stores) == 3
     assert all(path.stat().st_mode & 0o077 == 0 for path in stores)
+
+
+def test_a_release_begins_as_the_backups_of_another_one_have_it(
+    kubelet: Kubelet, tmp_path: Path
+) -> None:
+    """Into topics and a claim of its own; a second installation is refused, and harms nothing."""
+    folder = open_to_users(tmp_path)
+    (folder / "volumes").mkdir()
+    (folder / "volumes" / "leasehold-backups").symlink_to(
+        kubelet.folder / "volumes" / "leasehold-backups"
+    )
+    one_broker = {"LEASEHOLD_REPLICATION_FACTOR": "1"}
+    found = manifests("restored")
+    with Kubelet(found, kubelet.network, folder, kubelet.secrets, one_broker) as other:
+        said = other.run_job(other.find("Job", "leasehold-restore"))
+        assert "restored is restored as of LSN" in said
+        for owner in ("leasehold-master", "leasehold-replicant"):
+            described = other.find("StatefulSet", owner)
+            name, spec = next(other.pods_of(described))
+            other.start(name, spec, described)
+        other.await_probe(pod(other, "leasehold-replicant-0"), "readinessProbe")
+        with connect(other, "restored") as session:
+            rows = session.execute("SELECT id, gate FROM flights ORDER BY id").fetchall()
+            assert rows[0] == (1, "B12")
+            assert (3, "C4") in rows
+            session.execute("INSERT INTO flights VALUES (9, 'D1')")
+            ((name, spec),) = other.pods_of(other.find("Job", "leasehold-restore"))
+            again = other.start(name, spec)
+            assert again.container.wait(READY_S) == ExitCode.USAGE, again.container.tail()
+            assert session.execute("SELECT count(*) FROM flights WHERE id = 9").fetchone() == (1,)

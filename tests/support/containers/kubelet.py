@@ -108,12 +108,13 @@ class Kubelet:
         return found
 
     def pods_of(self, owner: Manifest) -> Iterator[tuple[str, Manifest]]:
-        """Yield name and spec of each pod of a StatefulSet, Deployment, Job, or a pod itself."""
+        """Yield name and spec of each pod of a StatefulSet, Deployment, Job, CronJob (as each of
+        its Jobs has them), or a pod itself."""
         name, kind = owner["metadata"]["name"], owner["kind"]
         if kind == "Pod":
             yield name, owner["spec"]
             return
-        spec = owner["spec"]["template"]["spec"]
+        spec = _job_of(owner)["template"]["spec"]
         for number in range(int(owner["spec"].get("replicas", 1))):
             yield (f"{name}-{number}" if kind == "StatefulSet" else f"{name}-{number:05x}"), spec
 
@@ -137,13 +138,14 @@ class Kubelet:
         """Start the pods of an owner."""
         return [self.start(name, spec, owner) for name, spec in self.pods_of(owner)]
 
-    def run_job(self, owner: Manifest) -> None:
-        """Run a Job to its end, again where it fails, as often as it says."""
+    def run_job(self, owner: Manifest) -> str:
+        """Run a Job, or one of a CronJob's, to its end, again where it fails, as often as it says;
+        return what it said."""
         ((name, spec),) = self.pods_of(owner)
-        for _ in range(1 + int(owner["spec"]["backoffLimit"])):
+        for _ in range(1 + int(_job_of(owner)["backoffLimit"])):
             pod = self.start(name, spec)
             if pod.container.wait(READY_S) == 0:
-                return
+                return pod.container.log.read_text("utf-8")
             Event().wait(1)  # a kubelet waits ten seconds
         raise AssertionError(f"{name} fails:\n{pod.container.tail()}")
 
@@ -252,7 +254,8 @@ class Kubelet:
         for mount in container.get("volumeMounts", ()):
             volume = volumes.get(mount["name"])
             at = self.folder / "volumes" / f"{name}.{mount['name']}"
-            if volume is None:  # a claim: it stays what it is
+            if volume is None:  # a claim of a template, named as a StatefulSet names it
+                at = self.folder / "volumes" / f"{mount['name']}-{name}"
                 self._claim(at, group)
             elif "emptyDir" in volume:
                 shutil.rmtree(at, ignore_errors=True)
@@ -307,6 +310,11 @@ class Kubelet:
             (at / path).write_bytes(content)
             os.chown(at / path, 0, group)
             (at / path).chmod(mode)
+
+
+def _job_of(owner: Manifest) -> Manifest:
+    spec: Manifest = owner["spec"]
+    return spec["jobTemplate"]["spec"] if owner["kind"] == "CronJob" else spec
 
 
 def _image_of(name: str) -> Image:

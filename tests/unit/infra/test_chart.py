@@ -8,6 +8,7 @@ whether they are of the chart as it is.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,10 @@ from infra.compose import SECURE_FILE
 from infra.deployment import CHANGEFEED, DASHBOARD, INTAKE, MASTER, REPLICANTS, SPARK, Service
 from infra.observe.alerts import rules
 from infra.observe.boards import BOARDS, board_json
+from leasehold.cli.backups.looking_at import verify
+from leasehold.cli.exit_code import ExitCode
+from leasehold.cli.main import parser
+from leasehold.model.process_rights import KIND_NAMED
 from leasehold.settings.audit import AuditSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings, describe
@@ -39,7 +44,7 @@ from spark_streaming.spark_settings import SparkSettings
 
 Manifest = dict[str, Any]
 NAMES: Final = tuple(value_files())
-OWNERS: Final = ("StatefulSet", "Deployment", "Job", "Pod")
+OWNERS: Final = ("StatefulSet", "Deployment", "Job", "CronJob", "Pod")
 SERVICES: Final[Mapping[str, Service]] = {
     "master": MASTER,
     "replicant": REPLICANTS[0],
@@ -59,15 +64,22 @@ def of(name: str) -> list[Manifest]:
     return manifests(name)
 
 
+def pod_of(owner: Manifest) -> Manifest:
+    """Return a pod, or the template of the pods that an owner makes."""
+    if owner["kind"] == "Pod":
+        return owner
+    spec = owner["spec"]["jobTemplate"]["spec"] if owner["kind"] == "CronJob" else owner["spec"]
+    found: Manifest = spec["template"]
+    return found
+
+
 def spec_of(owner: Manifest) -> Manifest:
-    found = owner["spec"] if owner["kind"] == "Pod" else owner["spec"]["template"]["spec"]
-    assert isinstance(found, dict)
+    found: Manifest = pod_of(owner)["spec"]
     return found
 
 
 def labels_of(owner: Manifest) -> dict[str, str]:
-    whole = owner if owner["kind"] == "Pod" else owner["spec"]["template"]
-    labels: dict[str, str] = whole["metadata"]["labels"]
+    labels: dict[str, str] = pod_of(owner)["metadata"]["labels"]
     return labels
 
 
@@ -226,6 +238,12 @@ WRONG_VALUES: Final[dict[str, Manifest]] = {
     "no master": {"master": {"replicas": 0}},
     "a size without a unit": {"replicant": {"storage": {"size": "20"}}},
     "a mode of Spark's that there is not": {"spark": {"mode": "yarn"}},
+    "a folder of a pod's own as the place of backups": {"backup": {"place": "/var/backups"}},
+    "a password in the place of backups": {"backup": {"place": "s3://key:secret@bucket/path"}},
+    "a time that is none": {"backup": {"schedule": "hourly, please"}},
+    "to keep one backup, from under an increment of it": {"backup": {"keep": 1}},
+    "an hour without a zone to restore to": {"restore": {"toTime": "2026-11-28 21:15"}},
+    "a position that is none": {"restore": {"toLsn": "the newest"}},
 }
 
 
@@ -328,7 +346,7 @@ def test_a_file_that_is_named_is_mounted_and_no_other_one() -> None:
         for container, spec in containers(name):
             named = {
                 value.rpartition("/")[2]
-                for value in variables_of(container).values()
+                for value in (*variables_of(container).values(), *container["command"])
                 if value.startswith("/run/secrets/")
             }
             mounted = {
@@ -418,7 +436,7 @@ def test_only_a_loop_that_hangs_has_a_process_started_again() -> None:
     """A probe of liveness that asked for readiness would end all nodes while Kafka is away."""
     for name in NAMES:
         for container, _ in containers(name):
-            if container["name"] in ("topics", "operator", "test"):
+            if container["name"] in ("topics", "operator", "backup", "restore", "test"):
                 assert "livenessProbe" not in container
                 continue
             ports = {each["name"]: each["containerPort"] for each in container["ports"]}
@@ -475,9 +493,211 @@ def test_several_of_a_kind_are_taken_off_one_at_a_time() -> None:
         several = {
             labels_of(owner)["app.kubernetes.io/component"]
             for owner in owners(name)
-            if owner["kind"] != "Job" and owner.get("spec", {}).get("replicas", 1) > 1
+            if owner["kind"] not in ("Job", "CronJob")
+            and owner.get("spec", {}).get("replicas", 1) > 1
         }
         assert budgets == several, name
+
+
+# ---------------------------------------------------------------- backups
+
+
+def backups(name: str) -> dict[str, Manifest]:
+    """The CronJobs of a set of values, each by its name."""
+    return {each["metadata"]["name"]: each for each in of(name) if each["kind"] == "CronJob"}
+
+
+def options_of(owner: Manifest) -> argparse.Namespace:
+    """What the command itself understands of the words of a container."""
+    program, *words = spec_of(owner)["containers"][0]["command"]
+    assert program == "leasehold"
+    return parser("backup").parse_args(words)
+
+
+def test_backups_are_made_where_they_are_asked_for_and_nowhere_else() -> None:
+    for name in NAMES:
+        wanted = values(name)["backup"]["enabled"]
+        suffixes = ("backup", "backup-full", "backup-verify") if wanted else ()
+        assert set(backups(name)) == {f"leasehold-{each}" for each in suffixes}
+    assert values("minimal")["backup"]["enabled"] is False
+
+
+@pytest.mark.parametrize("name", ["secure", "observed"])
+def test_the_command_takes_what_a_backup_is_told(name: str) -> None:
+    made = backups(name)
+    for each in made.values():
+        options = options_of(each)
+        mounts = spec_of(each)["containers"][0]["volumeMounts"]
+        assert str(options.work) == "/var/lib/leasehold"
+        if name == "secure":
+            assert options.place == "s3://leasehold-backups/demo"
+            assert str(options.key_file) == "/run/secrets/leasehold/backup-key"
+            assert options.rate == 50
+        else:
+            assert {"name": "backups", "mountPath": options.place} in mounts
+            assert (options.key_file, options.rate) == (None, None)
+    every, full = (options_of(made[f"leasehold-{each}"]) for each in ("backup", "backup-full"))
+    assert (every.full, every.keep, full.full, full.keep) == (False, None, True, 4)
+    assert options_of(made["leasehold-backup-verify"]).run is verify
+
+
+def test_one_backup_at_a_time_within_bounds_and_its_findings_are_not_tried_away() -> None:
+    for name in ("secure", "observed"):
+        for each in backups(name).values():
+            spec = each["spec"]
+            assert spec["concurrencyPolicy"] == "Forbid"
+            job = spec["jobTemplate"]["spec"]
+            assert job["activeDeadlineSeconds"] == 21_600
+            (rule,) = job["podFailurePolicy"]["rules"]
+            assert rule["action"] == "FailJob"
+            refused = rule["onExitCodes"]
+            assert refused["values"] == [ExitCode.NOT_RIGHT, ExitCode.USAGE]
+            assert refused["containerName"] == spec_of(each)["containers"][0]["name"]
+            # Without it the API takes no such policy.
+            assert spec_of(each)["restartPolicy"] == "Never"
+            (data,) = (v for v in spec_of(each)["volumes"] if v["name"] == "data")
+            assert data["emptyDir"]["sizeLimit"] == "20Gi", "room for a copy of a store"
+    suspended = {each: made["spec"]["suspend"] for each, made in backups("observed").items()}
+    assert suspended == {
+        "leasehold-backup": False,
+        "leasehold-backup-full": False,
+        "leasehold-backup-verify": True,
+    }
+
+
+def test_a_backup_has_no_more_than_it_needs() -> None:
+    """It comes to Kafka as a user of its own, to Redis not at all, and hands out no snapshots."""
+    for each in backups("secure").values():
+        told = variables_of(spec_of(each)["containers"][0])
+        assert told["LEASEHOLD_KAFKA_USERNAME"] == "backup"
+        assert told["LEASEHOLD_SNAPSHOT_TOKEN_FILE"]
+        assert told["LEASEHOLD_SNAPSHOT_TLS_CA"]
+        lacking = ("REDIS", "REDIS_PASSWORD_FILE", "REQUEST_KEY_FILE", "SNAPSHOT_TLS_KEY")
+        assert not {f"LEASEHOLD_{name}" for name in lacking} & told.keys()
+        (source,) = spec_of(each)["containers"][0]["envFrom"]
+        assert source == {"secretRef": {"name": "leasehold-object-store"}}
+    kind = KIND_NAMED["backup"]
+    assert kind.writes == ()
+    assert kind.redis_rules("demo") is None
+
+
+def test_backups_outlive_the_release() -> None:
+    (claim,) = (each for each in of("observed") if each["kind"] == "PersistentVolumeClaim")
+    assert claim["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    for each in backups("observed").values():
+        (volume,) = (v for v in spec_of(each)["volumes"] if v["name"] == "backups")
+        assert volume["persistentVolumeClaim"] == {"claimName": claim["metadata"]["name"]}
+
+
+def test_nodes_hand_copies_to_nodes_and_backups_alone() -> None:
+    for name in NAMES:
+        port = values(name)["snapshots"]["port"]
+        (nodes,) = (each for each in policies(name) if each["metadata"]["name"].endswith("-nodes"))
+        ((rule),) = nodes["spec"]["ingress"]
+        assert [each["port"] for each in rule["ports"]] == [port]
+        let_in = {
+            labels_of(owner)["app.kubernetes.io/component"]
+            for owner in owners(name)
+            if any(matches(peer["podSelector"], labels_of(owner)) for peer in rule["from"])
+        }
+        made = {"backup"} if backups(name) else set()
+        assert let_in == {"master", "replicant"} | made, name
+
+
+def test_a_backup_may_go_to_nodes_and_to_a_bucket_where_there_is_one() -> None:
+    for name, ports in (("secure", [7432, 443]), ("observed", [7432])):
+        (own,) = (each for each in policies(name) if each["metadata"]["name"].endswith("-backup"))
+        for each in backups(name).values():
+            assert matches(own["spec"]["podSelector"], labels_of(each))
+        assert [rule["ports"][0]["port"] for rule in own["spec"]["egress"]] == ports
+        (to,) = own["spec"]["egress"][0]["to"]
+        reached = {
+            labels_of(owner)["app.kubernetes.io/component"]
+            for owner in owners(name)
+            if matches(to["podSelector"], labels_of(owner))
+        }
+        assert reached == {"master", "replicant"}
+
+
+# ---------------------------------------------------------------- what is restored
+
+
+def hooks_of(manifest: Manifest) -> set[str]:
+    """When Helm makes it, if not with the release."""
+    said = manifest["metadata"].get("annotations", {}).get("helm.sh/hook", "")
+    return set(said.split(",")) - {""}
+
+
+def test_only_who_asks_for_it_restores_and_only_when_it_is_installed() -> None:
+    for name in NAMES:
+        jobs = {each["metadata"]["name"]: each for each in of(name) if each["kind"] == "Job"}
+        topics = hooks_of(jobs["leasehold-topics"])
+        if values(name)["restore"]["enabled"]:
+            # A name that has topics is one that is in use.
+            assert topics == {"pre-upgrade"}
+            assert hooks_of(jobs["leasehold-restore"]) == {"pre-install"}
+        else:
+            assert topics == {"pre-install", "pre-upgrade"}
+            assert "leasehold-restore" not in jobs
+    assert values("minimal")["restore"]["enabled"] is False
+
+
+def test_what_is_restored_is_what_the_first_master_begins_with() -> None:
+    (job,) = (each for each in owners("restored") if each["metadata"]["name"].endswith("-restore"))
+    options = options_of(job)
+    assert options.place == "/mnt/backups"
+    assert (
+        options.database == variables_of(container_of("restored", "master"))["LEASEHOLD_DATABASE"]
+    )
+    assert list(map(str, options.store)) == ["/var/lib/leasehold/leasehold-master-0/store.db"]
+    claimed = {
+        volume["name"]: volume["persistentVolumeClaim"]["claimName"]
+        for volume in spec_of(job)["volumes"]
+        if "persistentVolumeClaim" in volume
+    }
+    (masters,) = (
+        each
+        for each in of("restored")
+        if each["metadata"]["name"] == "leasehold-master" and each["kind"] == "StatefulSet"
+    )
+    (template,) = masters["spec"]["volumeClaimTemplates"]
+    # So a StatefulSet names the claim of its first pod.
+    assert claimed == {
+        "data": f"{template['metadata']['name']}-leasehold-master-0",
+        "backups": "leasehold-backups",
+    }
+    (claim,) = (each for each in of("restored") if each["kind"] == "PersistentVolumeClaim")
+    assert claim["metadata"]["name"] == claimed["data"]
+    assert claim["spec"] == template["spec"]
+    assert hooks_of(claim) == {"pre-install"}
+    # Helm's own policy is to delete one that is there: a store.
+    assert claim["metadata"]["annotations"]["helm.sh/hook-delete-policy"] == "hook-failed"
+
+
+def test_who_comes_before_the_release_needs_nothing_of_it() -> None:
+    for name in NAMES:
+        made = {(each["kind"], each["metadata"]["name"]) for each in of(name) if not hooks_of(each)}
+        for owner in owners(name):
+            if hooks_of(owner) & {"pre-install"}:
+                spec = spec_of(owner)
+                account = spec.get("serviceAccountName", "default")
+                assert ("ServiceAccount", account) not in made
+                maps = [v["configMap"]["name"] for v in spec["volumes"] if "configMap" in v]
+                assert not maps
+
+
+def test_a_restore_has_a_user_of_its_own_and_is_not_tried_again_in_vain() -> None:
+    (job,) = (each for each in owners("restored") if each["metadata"]["name"].endswith("-restore"))
+    assert values("restored")["kafka"]["users"]["restore"] == "restore"
+    told = variables_of(spec_of(job)["containers"][0])
+    assert KIND_NAMED["restore"].reads_ledger
+    assert told["LEASEHOLD_REDIS"] == "redis://redis:6379/1"
+    lacking = ("REQUEST_KEY_FILE", "SNAPSHOT_TOKEN_FILE", "SQL_USERS_FILE")
+    assert not {f"LEASEHOLD_{name}" for name in lacking} & told.keys()
+    assert job["spec"]["activeDeadlineSeconds"] == 21_600
+    (rule,) = job["spec"]["podFailurePolicy"]["rules"]
+    assert rule["onExitCodes"]["values"] == [ExitCode.NOT_RIGHT, ExitCode.USAGE]
+    assert spec_of(job)["restartPolicy"] == "Never"
 
 
 # ---------------------------------------------------------------- who finds and reaches whom
@@ -526,7 +746,7 @@ def policies(name: str) -> list[Manifest]:
 def test_every_port_that_a_process_listens_on_may_be_reached_and_no_other() -> None:
     for name in NAMES:
         for owner in owners(name):
-            if owner["kind"] in ("Job", "Pod"):
+            if owner["kind"] in ("Job", "CronJob", "Pod"):
                 continue
             container = spec_of(owner)["containers"][0]
             listens = {each["containerPort"] for each in container.get("ports", ())}

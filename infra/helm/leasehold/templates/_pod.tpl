@@ -17,6 +17,15 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
+{{- /* What a command has found, and wrong options, are the same the next time. */ -}}
+{{- define "leasehold.failAtOnce" -}}
+rules:
+  - action: FailJob
+    onExitCodes: {containerName: {{ . }}, operator: In, values: [1, 2]}
+    # None; releases up to 1.28 describe it as needed.
+    onPodConditions: []
+{{- end }}
+
 {{- /* Not ready is nobody's reason to be started again; only a loop that hangs is. */ -}}
 {{- define "leasehold.probes" -}}
 startupProbe:
@@ -38,14 +47,16 @@ readinessProbe:
 
 {{- /*
 The template of a pod with one process. root; component; process: its values; idle: it serves nothing and has no probes; user: its key in
-kafka.users; needs, advertise, more: see `leasehold.environment`; command; image; ports: beside that
-of the metrics; claim: its data are those of a PersistentVolumeClaim template named data; drain: how
-many seconds it goes on serving after it is told to stop; mounts, volumes: more of them.
+kafka.users; needs, advertise, more: see `leasehold.environment`; key: the Secret of its key of backups; command; image; ports: beside that
+of the metrics; claim: its data are those of a PersistentVolumeClaim template named data; room: else how
+much they may take; restart: its restartPolicy; early: it runs before the release's other objects are there, so
+as nobody in particular; drain: how many seconds it goes on serving after it is
+told to stop; mounts, volumes: more of them.
 */ -}}
 {{- define "leasehold.pod" -}}
 {{- $v := .root.Values -}}
 {{- $p := .process -}}
-{{- $said := dict "root" .root "user" .user "needs" .needs "advertise" .advertise "more" .more "settings" $p.settings "serves" (not .idle) -}}
+{{- $said := dict "root" .root "user" .user "needs" .needs "advertise" .advertise "more" .more "key" .key "settings" $p.settings "serves" (not .idle) -}}
 {{- $files := include "leasehold.files" $said | fromYamlArray -}}
 metadata:
   labels:
@@ -55,12 +66,17 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
+  {{- if not .early }}
   serviceAccountName: {{ .account | default (include "leasehold.fullname" .root) }}
+  {{- end }}
   automountServiceAccountToken: {{ not (empty .account) }}
   enableServiceLinks: false
   # Another process is the first one then: SIGTERM is not lost while Python starts, and somebody
   # collects Spark's dead workers.
   shareProcessNamespace: true
+  {{- with .restart }}
+  restartPolicy: {{ . }}
+  {{- end }}
   terminationGracePeriodSeconds: {{ $p.terminationGracePeriodSeconds | default 30 }}
   securityContext:
     {{- include "leasehold.podSecurity" . | nindent 4 }}
@@ -110,7 +126,7 @@ spec:
   volumes:
     {{- if not .claim }}
     - name: data
-      emptyDir: {sizeLimit: 1Gi}
+      emptyDir: {sizeLimit: {{ .room | default "1Gi" }}}
     {{- end }}
     - name: tmp
       emptyDir: {sizeLimit: 1Gi}

@@ -1,6 +1,6 @@
 {{- /*
 What a process is told. `needs` has words for what it takes beside Kafka: redis, sign, store, sql,
-feeds, dashboard, client (of SQL), operator. It is one list for the environment and for the files, so that neither can lack what
+feeds, dashboard, client (of SQL), operator, copies (of stores, which it hands out to nobody). It is one list for the environment and for the files, so that neither can lack what
 the other has.
 */ -}}
 {{- define "leasehold.files" -}}
@@ -33,13 +33,19 @@ the other has.
 - {variable: LEASEHOLD_REQUEST_KEY_FILE, secret: {{ . | quote }}, key: request-key, path: request-key}
 {{- end }}
 {{- end }}
-{{- if has "store" $needs }}
-- {variable: LEASEHOLD_SNAPSHOT_TOKEN_FILE, secret: {{ required "snapshots.tokenSecret: nodes know each other by it" $v.snapshots.tokenSecret | quote }}, key: token, path: snapshot-token}
+{{- if or (has "store" $needs) (has "copies" $needs) }}
+- {variable: LEASEHOLD_SNAPSHOT_TOKEN_FILE, secret: {{ required "snapshots.tokenSecret: nodes hand their stores to who knows it" $v.snapshots.tokenSecret | quote }}, key: token, path: snapshot-token}
 {{- with $v.snapshots.tlsSecret }}
+{{- if has "store" $needs }}
 - {variable: LEASEHOLD_SNAPSHOT_TLS_CERT, secret: {{ . | quote }}, key: tls.crt, path: snapshot-tls.crt}
 - {variable: LEASEHOLD_SNAPSHOT_TLS_KEY, secret: {{ . | quote }}, key: tls.key, path: snapshot-tls.key}
+{{- end }}
 - {variable: LEASEHOLD_SNAPSHOT_TLS_CA, secret: {{ . | quote }}, key: ca.crt, path: snapshot-ca.crt}
 {{- end }}
+{{- end }}
+{{- with .key }}
+# Its path is told by the command line.
+- {variable: "", secret: {{ . | quote }}, key: backup-key, path: backup-key}
 {{- end }}
 {{- if and (has "sql" $needs) $v.sql.usersSecret }}
 - {variable: LEASEHOLD_SQL_USERS_FILE, secret: {{ $v.sql.usersSecret | quote }}, key: users, path: sql-users}
@@ -157,7 +163,9 @@ the other has.
 {{- end }}
 {{- end }}
 {{- range (include "leasehold.files" . | fromYamlArray) }}
+{{- if .variable }}
 - {name: {{ .variable }}, value: /run/secrets/leasehold/{{ .path }}}
+{{- end }}
 {{- end }}
 {{- range .more }}
 - {name: {{ .name }}, value: {{ .value | quote }}}
