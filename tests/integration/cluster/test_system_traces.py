@@ -26,6 +26,7 @@ from tests.support.tracing.otlp_receiver import OtlpReceiver, ReceivedSpan
 pytestmark = pytest.mark.integration
 
 STATIONS: Final = {"queue", "decide", "append", "apply r1", "answer"}
+REQUESTS: Final = 30
 WHOLE: Final = "decide request"
 
 
@@ -111,15 +112,16 @@ def test_a_program_with_an_open_span_has_its_requests_in_its_trace(
         context = span.get_span_context()
         place = TraceContext(f"{context.trace_id:032x}", f"{context.span_id:016x}", sampled=True)
         update = {"table": "seats", "op": "update", "key": [3]}
-        for number in range(1, 31):
+        for number in range(1, REQUESTS + 1):
             assert changes.submit({**update, "values": {"n": number}}).result().lsn
     assert not trace.get_current_span().get_span_context().is_valid
-    found = spans_of(receiver, place, WHOLE, *STATIONS)
-    wholes = [
-        span for span in receiver.spans() if span.trace_id == place.trace_id and span.name == WHOLE
-    ]
+    receiver.wait_for({WHOLE, *STATIONS}, place.trace_id, REQUESTS)
+    spans = [span for span in receiver.spans() if span.trace_id == place.trace_id]
+    wholes = [span for span in spans if span.name == WHOLE]
     assert {span.parent for span in wholes} == {place.span_id}
-    check_stations(found)
+    for whole in wholes:
+        below = {span.name: span for span in spans if span.parent == whole.span_id}
+        check_stations({WHOLE: whole, **below})
 
 
 @pytest.mark.long("a Spark driver of its own")
@@ -152,7 +154,8 @@ def test_a_request_that_spark_brings_back_stays_in_its_trace(
     ):
         outcome = changes.submit(stale).result(90.0)
     assert (outcome.lsn > 0, outcome.attempt) == (True, 2)
-    receiver.wait_for({"wait for retry", WHOLE, "answer"}, place.trace_id)
+    receiver.wait_for({"wait for retry", "answer"}, place.trace_id)
+    receiver.wait_for({WHOLE}, place.trace_id, 2)
     told = [span for span in receiver.spans() if span.trace_id == place.trace_id]
     attempts = {
         span.attributes["leasehold.request.attempt"]: span for span in told if span.name == WHOLE

@@ -19,12 +19,23 @@ pytestmark = pytest.mark.integration
 TABLE: Final = """
     create table t (id int primary key, s smallint, a int, b bigint, n numeric(9, 2), r real,
         f double precision, x text, v varchar(9), w varchar, c char(3), d date, ts timestamp,
-        u uuid, o boolean, "A b" int)
+        u uuid, o boolean, "A b" int, g text[], h int[], vs varchar[], j jsonb, i interval)
 """
 CONDITIONS: Final = (
     *("a > 0", "(b > 0)", "n > 0", "n >= 0.5 and n < 100", "f > 0", "r > 0.5", "r <> f", "s < b"),
     *("a > -5", "n > -1.5", "f > -2.5", "b > 5000000000", "f <> 1e3", "n = 1.50", "a > +3"),
-    *("x <> 'no'", "v <> 'it''s'", "v = w", "v = x", "x <> ''", "c <> 'x'", "v < w and w < 'z'"),
+    *(
+        "x <> 'no'",
+        "v <> 'it''s'",
+        "v = w",
+        "v = x",
+        "x <> ''",
+        "c <> 'x'",
+        "c = 'ab'::bpchar",
+        "c in ('ab', 'c')",
+        "c = ANY (ARRAY['ab'::bpchar, 'c'::bpchar])",
+        "v < w and w < 'z'",
+    ),
     *("length(v) < 6 and v <> 'no'", "lower(v) = v", "upper(x) <> x", "btrim(x, 'a') <> 'b'"),
     *("char_length(x) > 2", "octet_length(w) < 9", "coalesce(a, 0) > 0", "coalesce(x, v) > 'a'"),
     *("a between 1 and 5", "a not between 1 and 5", "n between 0 and 99.5", "d between d and d"),
@@ -71,6 +82,25 @@ CONDITIONS: Final = (
         "a > 0 and (b > 0 and s > 1)",
     ),
     *("a > 0 and b > 0 and s > 1 or o", "not not o", "not (a > 0 or o) and o", "(a = 1) = o"),
+    *("'x' = any (g)", "a = any (h)", "5 <> all (h)", "x = any (g)", "v = any (g)", "a < all (h)"),
+    *("'x' = any (vs)", "b = any (h)", "a = any (array[s, b])", "x = any (array[v, 'b'])"),
+    *("g[1] = 'a'", "h[a] > 1", "array[a, 1] = h", "g <> array[x, 'b']"),
+    *("case when a > 0 then b > 1 else o end", "case when o then a else 0 end > 1"),
+    *("case when x = 'a' then 'b' when a > 1 then v end = 'c'", "nullif(a, 0) > 1"),
+    *("greatest(a, 3) > 1", "least(x, 'b') <> 'a'", "nullif(x, '') is not null", "abs(a) > 1"),
+    *("j ->> 'k' = 'a'", "(j -> 'a' ->> 'b') is not null", "j -> 0 is null", "j #>> '{a,b}' = 'c'"),
+    *("j ? 'a'", """j @> '{"a": 1}'""", "jsonb_typeof(j) = 'object'", "j = '[1]'"),
+    *("left(x, 2) = 'ab'", "substr(x, 1, 2) <> v", "round(n, 1) > 2", "md5(x) <> 'a'"),
+    *("replace(v, 'a', 'b') <> ''", "split_part(x, '-', 1) = 'a'", "date_trunc('day', ts) = ts"),
+    *("ts + '1 day' > ts", "ts > d", "i > '1 hour'", "ts - i < ts", "starts_with(x, 'a')"),
+    *(
+        "x is not null",
+        "coalesce(v, x) > x",
+        "a > case when o then 1 else 2 end",
+        "coalesce(o, false)",
+        "mod(a, 2) = 0",
+        "floor(n) = n",
+    ),
 )
 AT_ONCE: Final = 60
 """A table has at most so many CHECKs, and four more."""
@@ -106,6 +136,90 @@ def test_conditions_are_shown_in_its_form(servers: tuple[Server, Server]) -> Non
             if one != other
         )
     assert not unlike, "\n".join(unlike)
+
+
+EXPRESSIONS: Final = (
+    *("lower(x)", "lower(v)", "(a + 1)", "(a + b * 2)", "(x || 'a')", "(v || x)", "(j ->> 'k')"),
+    *("upper(btrim(x))", "coalesce(x, v)", "(a::text)", "(x::int)", "(g[1])", "abs(a)", "(-a)"),
+    *("(a > 0)", "(n * 1.5)", "((j -> 'a') ->> 'b')", "date_trunc('day', ts)", "md5(lower(v))"),
+    *("(case when a > 0 then x else v end)", "nullif(x, '')", "greatest(a, s)", "left(x, 3)"),
+    *("(d + 1)", "(ts::date)", "((a))", "length(x)", '("A b" + 1)', "(a is null)"),
+)
+PREDICATES: Final = (
+    *("a > 0", "x is not null", "o", "not o", "a > 0 and x <> 'b'", "v = 'a'", "x in ('a', 'b')"),
+    *(
+        "lower(v) = 'a'",
+        "'a' = any (g)",
+        "(j ->> 'k') = 'a'",
+        "n between 1 and 2.5",
+        "d > '2020-01-01'",
+    ),
+)
+INDEXES_SHOWN: Final = (
+    "select c.relname, pg_get_indexdef(c.oid), pg_get_indexdef(c.oid, 0, true),"
+    " pg_get_indexdef(c.oid, 1, false), pg_get_indexdef(c.oid, 1, true),"
+    " pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid),"
+    " pg_get_expr(i.indexprs, i.indrelid, true), pg_get_expr(i.indpred, i.indrelid, true)"
+    " from pg_index i join pg_class c on c.oid = i.indexrelid where c.relname like 'shown%'"
+)
+GENERATED_SHOWN: Final = (
+    "select a.attname, pg_get_expr(d.adbin, d.adrelid), pg_get_expr(d.adbin, d.adrelid, true),"
+    " c.generation_expression from pg_attrdef d join pg_attribute a on a.attrelid = d.adrelid"
+    " and a.attnum = d.adnum join information_schema.columns c on c.table_name = 't'"
+    " and c.column_name = a.attname where d.adrelid = 't'::regclass"
+)
+
+
+def test_indexes_and_generated_columns_are_shown_in_its_form(
+    servers: tuple[Server, Server],
+) -> None:
+    statements = [TABLE]
+    said: dict[str, str] = {}
+    for number, text in enumerate(EXPRESSIONS):
+        said[f"shown{number:03}"] = text
+        statements.append(f"create index shown{number:03} on t ({text})")
+        kind = GENERATED.get(text, "")
+        if kind:
+            said[f"gen{number:03}"] = text
+            statements.append(
+                f"alter table t add gen{number:03} {kind} generated always as ({text}) stored"
+            )
+    for number, text in enumerate(PREDICATES, len(EXPRESSIONS)):
+        said[f"shown{number:03}"] = text
+        statements.append(f"create index shown{number:03} on t (id) where {text}")
+    found: list[dict[str, Any]] = []
+    for server in servers:
+        with server.psycopg(autocommit=True) as connection:
+            try:
+                for each in statements:
+                    connection.execute(each.encode())
+                rows = connection.execute(INDEXES_SHOWN).fetchall()
+                rows += connection.execute(GENERATED_SHOWN).fetchall()
+                found.append({row[0]: row[1:] for row in rows})
+            finally:
+                drop_tables(connection)
+    ours, theirs = found
+    assert ours.keys() == theirs.keys() == said.keys()
+    unlike = [
+        f"{said[name]}\n  ours   {ours[name]}\n  theirs {theirs[name]}"
+        for name in said
+        if ours[name] != theirs[name]
+    ]
+    assert not unlike, "\n".join(unlike)
+
+
+GENERATED: Final = {
+    "lower(v)": "text",
+    "(a + 1)": "int",
+    "(a + b * 2)": "bigint",
+    "(x || 'a')": "text",
+    "(j ->> 'k')": "text",
+    "coalesce(x, v)": "text",
+    "(g[1])": "text",
+    "(a > 0)": "boolean",
+    "(case when a > 0 then x else v end)": "text",
+    "(n * 1.5)": "numeric",
+}
 
 
 CHANGES: Final = (

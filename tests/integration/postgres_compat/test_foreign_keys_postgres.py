@@ -33,7 +33,7 @@ from leasehold.catalog.elements import Check, Column, ForeignKey, Index, OnChang
 from leasehold.model.errors import Refused
 from leasehold.model.records.requests import Operation
 from leasehold.values.types import Type
-from tests.support.by_turns import seeds_by_turns
+from tests.support.every_third import every_third_seed
 from tests.support.postgres.postgres_server import postgres_server
 from tests.support.transaction.written_table import WrittenTable, delete, insert, update
 
@@ -328,7 +328,7 @@ def connection() -> Iterator[Any]:
         yield made
 
 
-@pytest.mark.parametrize("seeds", seeds_by_turns(FIRST_SEED, GRAPHS))
+@pytest.mark.parametrize("seeds", every_third_seed(FIRST_SEED, GRAPHS))
 @pytest.mark.parametrize("deferred", [True, False], ids=["deferred", "not deferred"])
 @pytest.mark.parametrize("wide", [False, True], ids=["one column", "several columns"])
 def test_what_becomes_of_rows_that_refer(

@@ -173,11 +173,9 @@ class CutOff(Exception):
     """Stands for a process that ends."""
 
 
-@pytest.mark.parametrize("first", [1, 4, 13])
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_an_import_that_was_cut_off_goes_on(world: World, first: int, when: str) -> None:
-    """Goal: cut off again and again, after some requests more each time, before one is sent or
-    while it is under way, it brings each row once; rows without a key, too."""
+def run_by_pieces(world: World, first: int, when: str) -> None:
+    """Run the import, cut off again and again: first after `first` requests, then after five more
+    each time, `when` = "before" one is sent or "after" that, while it is under way."""
     lock, room = threading.Lock(), [first]
 
     def cut_off(_: Mapping[str, Any]) -> None:
@@ -196,7 +194,43 @@ def test_an_import_that_was_cut_off_goes_on(world: World, first: int, when: str)
             pass
     else:
         raise AssertionError("it never ends")
+
+
+@pytest.mark.parametrize("first", [1, 4, 13])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_import_that_was_cut_off_goes_on(world: World, first: int, when: str) -> None:
+    """Goal: cut off again and again, after some requests more each time, before one is sent or
+    while it is under way, it brings each row once; rows without a key, too."""
+    run_by_pieces(world, first, when)
     check_same(world)
+
+
+OTHER_ORDERS: Final = """
+create extension citext;
+create table lengths (id bigint primary key, v text);
+insert into lengths select n * n * n, n from generate_series(1, 600) n;
+create table folded (code citext primary key, v text);
+insert into folded select case n % 2 when 0 then 'A' else 'a' end || n, n
+  from generate_series(1, 600) n;
+analyze;
+"""
+"""Keys whose texts have another order than themselves: numbers of several lengths, and a type that
+is read as text and compared otherwise."""
+
+
+@pytest.mark.parametrize("first", [1, 7])
+def test_each_row_comes_once_whatever_order_the_texts_of_keys_have(
+    port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    """Goal: ranges are cut, and gone on with behind their last row, in the order in which the
+    source compares keys."""
+    monkeypatch.setattr(ranges, "RANGE_ROWS", 150)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 40)
+    with world_with(port, tmp_path, OTHER_ORDERS) as world:
+        run_by_pieces(world, first, "before")
+        for table in ("lengths", "folded"):
+            query = f"select count(*), count(distinct v) from {table}"
+            assert world.target.execute(query.encode()).fetchone() == (600, 600)
 
 
 def test_a_difference_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:

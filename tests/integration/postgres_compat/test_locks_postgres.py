@@ -1,5 +1,5 @@
-"""Goal: what two sessions that lock rows (SELECT … FOR UPDATE) do between them is, in the end, what
-PostgreSQL makes of it: one after the other.
+"""Goal: what two sessions that lock rows (SELECT … FOR UPDATE), or change one for a lock, do
+between them is, in the end, what PostgreSQL makes of it: one after the other.
 
 Method: the same two applications on each server. The second one locks while the first one is in the
 middle: PostgreSQL lets it wait, here it goes on as far as it can before the first one commits, and
@@ -56,6 +56,54 @@ def add_trial(strength: str) -> Work:
     return work
 
 
+CHANGES: Final = {
+    "computed at commit": "update study set state = state || '' where id = 1",
+    "constant": "update study set state = 'open' where id = 1",
+    "upsert": "insert into study values (1, 'open') on conflict (id) do update set state = 'open'",
+}
+
+
+def add_trial_behind(change: str) -> Work:
+    """Take the next number of a study, behind a change of a row that others would wait for."""
+
+    def work(connection: Connection, pause: Callable[[], None]) -> None:
+        connection.execute(change.encode())
+        number = one_value(connection, "select count(*) from trial where study = 1")
+        pause()
+        text = "insert into trial (study, number) values (1, %s)"
+        connection.execute(text.encode(), (number + 1,))
+
+    return work
+
+
+def add_counted(connection: Connection, pause: Callable[[], None]) -> None:
+    """Let the statement that writes count what is there."""
+    connection.execute(CHANGES["computed at commit"].encode())
+    connection.execute(
+        b"insert into trial (study, number) select 1, count(*) + 1 from trial where study = 1"
+    )
+    pause()
+
+
+def add_if_new(connection: Connection, pause: Callable[[], None]) -> None:
+    """Change what is not there yet for the one that comes second."""
+    connection.execute(CHANGES["computed at commit"].encode())
+    text = b"update trial set number = number + 1 where study = 1"
+    found = connection.execute(text).rowcount
+    pause()
+    if not found:
+        connection.execute(b"insert into trial (study, number) values (1, 1)")
+
+
+def add_named(connection: Connection, pause: Callable[[], None]) -> None:
+    """Change a row, or insert it under a key that the application chooses, if it was not found."""
+    connection.execute(CHANGES["constant"].encode())
+    found = connection.execute(b"update trial set number = number + 1 where id = 7").rowcount
+    pause()
+    if not found:
+        connection.execute(b"insert into trial values (7, 1, 1)")
+
+
 def close_study(strength: str) -> Work:
     """Write into another table that a study is closed without a trial, or with some."""
 
@@ -89,10 +137,23 @@ STORIES: Final[dict[str, tuple[Work, Work]]] = {
     "a share behind": (close_study("update"), add_trial("share")),
     "a key share first": (add_trial("key share"), close_study("update")),
     "a key share behind": (close_study("update"), add_trial("key share")),
+    **{
+        f"two numbers, {name}": (add_trial_behind(change), add_trial_behind(change))
+        for name, change in CHANGES.items()
+    },
+    "a change behind a lock": (add_trial("update"), add_trial_behind(CHANGES["constant"])),
+    "a lock behind a change": (add_trial_behind(CHANGES["constant"]), add_trial("update")),
+    "a number that a statement counts": (add_counted, add_counted),
+    "a row that is not found": (add_if_new, add_if_new),
+    "a key that is not found": (add_named, add_named),
 }
 
 
-READ_THE_SAME: Final = ("a share behind", "a key share behind")
+READ_THE_SAME: Final = (
+    "a share behind",
+    "a key share behind",
+    "a number that a statement counts",
+)
 
 
 @dataclass

@@ -43,6 +43,47 @@ STORIES: Final = {
         select * from t
         drop table app.t
     """,
+    "two tables of one name in a query": """
+        create schema app
+        create schema other
+        create table app.t (id int primary key, a text)
+        create table other.t (id int primary key, b text)
+        create table t (id int primary key, c text)
+        insert into app.t values (1, 'x'), (2, 'y')
+        insert into other.t values (1, 'u')
+        insert into t values (2, 'v')
+        select app.t.a, other.t.b from app.t, other.t where app.t.id = other.t.id
+        select app.t.*, other.t.b from app.t join other.t on app.t.id = other.t.id
+        select other.t.* from app.t left join other.t using (id) order by id
+        select * from app.t left join other.t using (id) order by id
+        select app.t.a, public.t.c from t, app.t where public.t.id = app.t.id
+        select app.t.a, other.t.b, public.t.c from t, app.t, other.t order by 1, 2, 3
+        select t.id from app.t, other.t
+        select t.* from app.t, other.t
+        select id from app.t, other.t
+        select a, b from app.t cross join other.t order by a
+        select * from app.t, app.t
+        select * from app.t, other.t as t
+        select * from app.t as t, other.t as t
+        select * from app.t, (select 1) as t
+        select app.t.a from app.t as t
+        select app.t.a from app.t as x
+        select app.t.tableoid = other.t.tableoid from app.t, other.t
+        select other.t.tableoid = 'other.t'::regclass from app.t, other.t
+        select count(*) from app.t where exists (select from other.t where other.t.id = app.t.id)
+        update app.t set a = other.t.b from other.t where other.t.id = app.t.id
+        update app.t as t set a = 'q' where app.t.id = 1
+        delete from app.t using other.t where app.t.id = other.t.id returning app.t.id, other.t.id
+        insert into app.t values (1, 'z') on conflict (id) do update set a = app.t.a
+        create view app.v as select app.t.a, b from app.t left join other.t using (id)
+        select * from app.v order by a
+        set search_path = app
+        select app.t.a, other.t.b from t, other.t where app.t.id = other.t.id
+        select t.a from t, other.t
+        reset search_path
+        drop schema app, other cascade
+        drop table t
+    """,
     "what is named behind a schema that is not there": """
         create schema app
         select * from gone.t
@@ -666,6 +707,54 @@ STORIES: Final = {
         drop table p, q, t
         reset search_path
         drop table p
+    """,
+    "comments, and who may say them": """
+        create role r
+        create schema app authorization r
+        create table t (id int primary key, a int)
+        create index by_a on t (a)
+        create type mood as enum ('glad')
+        set role r
+        comment on table t is 'x'
+        comment on column t.a is 'x'
+        comment on index by_a is 'x'
+        comment on constraint t_pkey on t is 'x'
+        comment on type mood is 'x'
+        comment on schema public is 'x'
+        comment on schema app is 'of r'
+        comment on schema no_such is 'x'
+        create table app.t (id int primary key)
+        comment on table app.t is 'in it'
+        comment on column app.t.id is 'number'
+        reset role
+        select count(*) from pg_description where objoid in ('t'::regclass, 'by_a'::regclass)
+        select obj_description('app'::regnamespace), obj_description('app'::regnamespace,
+            'pg_namespace'), obj_description('app'::regnamespace, 'pg_class'),
+            obj_description('app.t'::regclass), obj_description('public'::regnamespace)
+        select objoid::regnamespace, classoid::regclass, objsubid, description from pg_description
+            where classoid = 'pg_namespace'::regclass and
+            objoid in ('app'::regnamespace, 'public'::regnamespace) order by description
+        comment on schema public is null
+        select obj_description('public'::regnamespace)
+        comment on schema public is 'z'
+        select obj_description('public'::regnamespace)
+        comment on schema public is ''
+        select obj_description('public'::regnamespace)
+        comment on schema public is 'standard public schema'
+        select obj_description('public'::regnamespace)
+        alter schema app rename to other
+        select obj_description('other'::regnamespace)
+        begin
+        comment on schema other is 'q'
+        select obj_description('other'::regnamespace)
+        rollback
+        select obj_description('other'::regnamespace)
+        drop schema other cascade
+        create schema other
+        select obj_description('other'::regnamespace)
+        comment on schema other is 'anew'
+        comment on schema other is null
+        select obj_description('other'::regnamespace)
     """,
     "copied and viewed": """
         create schema app

@@ -28,7 +28,7 @@ from leasehold.catalog.privileges import (
 )
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, PUBLIC, Role, Roles
 from leasehold.model.errors import Refused
-from tests.support.by_turns import by_turns
+from tests.support.every_third import every_third
 from tests.support.postgres.postgres_server import postgres_server
 
 pytestmark = pytest.mark.integration
@@ -183,7 +183,7 @@ def server() -> Iterator[int]:
         yield port
 
 
-@pytest.mark.parametrize("round_", by_turns(range(ROUNDS)))
+@pytest.mark.parametrize("round_", every_third(range(ROUNDS)))
 def test_grants_and_revokes_leave_what_postgresql_leaves(server: int, round_: int) -> None:
     chance = Random(f"{SEED}/{round_}")
     print(f"seed {SEED}")

@@ -19,7 +19,7 @@ from leasehold.model.errors import Refused
 from leasehold.sql.functions.registry import function_for
 from leasehold.values.storage import from_storage
 from leasehold.values.types import Type
-from tests.support.by_turns import seeds_by_turns
+from tests.support.every_third import every_third_seed
 from tests.support.postgres.postgres_server import postgres_server
 from tests.support.postgres.recorded_answers import hold_to
 from tests.support.sql.recorded_cases import REGULAR, REGULAR_REFUSED
@@ -87,7 +87,7 @@ def rounds(seeds: range) -> Iterator[Random]:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("seeds", seeds_by_turns(SEED, ROUNDS))
+@pytest.mark.parametrize("seeds", every_third_seed(SEED, ROUNDS))
 def test_patterns_find_what_they_find_in_postgresql(seeds: range) -> None:
     counts: Counter[str] = Counter()
     differ: list[str] = []

@@ -20,7 +20,7 @@ from leasehold.catalog.access import DATABASE, kind_of
 from leasehold.catalog.privileges import ALL, Acl, ObjectKind, item_text
 from leasehold.catalog.roles import PUBLIC
 from leasehold.model.errors import Refused
-from tests.support.by_turns import by_turns
+from tests.support.every_third import every_third
 from tests.support.postgres.postgres_server import postgres_server
 from tests.support.roles.role_world import RoleWorld
 
@@ -382,7 +382,7 @@ def server() -> Iterator[int]:
         yield port
 
 
-@pytest.mark.parametrize("round_", by_turns(range(ROUNDS)))
+@pytest.mark.parametrize("round_", every_third(range(ROUNDS)))
 def test_statements_of_any_role_do_what_they_do_in_postgresql(server: int, round_: int) -> None:
     chance = Random(f"{SEED}/{round_}")
     address = f"host=127.0.0.1 port={server} user={SUPERUSER} dbname="

@@ -24,7 +24,7 @@ from sqlalchemy.ext import asyncio as sa_asyncio
 
 from tests.integration.postgres_compat.test_psql_and_postgres import environment, psql
 from tests.models.summary import Tell
-from tests.support.by_turns import seeds_by_turns
+from tests.support.every_third import every_third_seed
 from tests.support.postgres.both_servers import Connection, told
 from tests.support.postgres.client_server import Server
 from tests.support.postgres.sequence_stories import STORIES, statements
@@ -159,7 +159,7 @@ def random_statement(rng: random.Random, *, in_block: bool) -> str:
     )
 
 
-@pytest.mark.parametrize("scripts", seeds_by_turns(SEED * 10_000, SCRIPTS))
+@pytest.mark.parametrize("scripts", every_third_seed(SEED * 10_000, SCRIPTS))
 def test_random_scripts_come_to_the_same(
     servers: tuple[Server, Server], tell: Tell, scripts: range
 ) -> None:

@@ -16,6 +16,8 @@ from tests.support.postgres.client_server import Server
 from tests.support.postgres.stories import check_story, drop_tables, told
 
 pytestmark = pytest.mark.integration
+DEFERRALS: Final = """select conname, condeferrable, condeferred, pg_get_constraintdef(oid)
+            from pg_constraint where conrelid = 'call'::regclass and contype = 'f' order by 1"""
 
 STORIES: Final = {
     "a duplicate is the error of its INSERT": """
@@ -400,6 +402,88 @@ STORIES: Final = {
         insert into call values (9, 9, null)
         commit
         select * from call order by id
+    """,
+    "foreign keys that may be deferred": f"""
+        create table port (id int primary key, code text unique)
+        create table call (id int primary key, port int constraint call_port references port
+            deferrable, code text constraint call_code references port (code) not deferrable,
+            late int, constraint call_late foreign key (late) references port deferrable initially
+            immediate)
+        {DEFERRALS}
+        select constraint_name, is_deferrable, initially_deferred
+            from information_schema.table_constraints
+            where table_name = 'call' and constraint_type = 'FOREIGN KEY' order by 1
+        insert into port values (1, 'x'), (2, 'y')
+        insert into call values (1, 7, null)
+        begin
+        insert into call values (1, 1, 'x', 2)
+        savepoint s
+        insert into call values (2, 7, null)
+        rollback to s
+        set constraints call_code deferred
+        rollback to s
+        set constraints call_code immediate
+        set constraints call_port, call_code deferred
+        rollback to s
+        set constraints call_port deferred
+        insert into call values (2, 7, null)
+        savepoint t
+        insert into call values (3, 7, null, 8)
+        rollback to t
+        insert into call values (3, null, 'q')
+        rollback to t
+        set constraints call_port immediate
+        rollback to t
+        insert into port values (7, 'z')
+        set constraints call_port immediate
+        delete from port where id = 7
+        rollback to t
+        set constraints all deferred
+        delete from port where id = 2
+        insert into call values (3, null, 'q')
+        rollback to t
+        insert into port values (7, 'z')
+        commit
+        begin
+        set constraints all deferred
+        update port set id = 70 where id = 7
+        commit
+        select * from call order by id
+        alter table call alter constraint call_port deferrable initially deferred
+        alter table call alter constraint call_code deferrable
+        alter table call alter constraint call_late not deferrable
+        alter table call alter constraint call_pkey deferrable
+        alter table call alter constraint no_such deferrable
+        alter table no_such alter constraint call_port deferrable
+        alter table call alter constraint call_port not deferrable initially deferred
+        {DEFERRALS}
+        begin
+        insert into call values (3, 8, null)
+        set constraints call_late deferred
+        rollback
+        begin
+        insert into call values (3, 8, null)
+        insert into port values (8, 'w')
+        set constraints call_code deferred
+        update call set code = 'v' where id = 3
+        update port set code = 'v' where id = 8
+        commit
+        begin
+        alter table call alter constraint call_late deferrable
+        set constraints call_late deferred
+        insert into call values (4, null, null, 9)
+        insert into port values (9, 'n')
+        commit
+        select * from call order by id
+        alter table call alter constraint call_port
+        {DEFERRALS}
+        alter table call add constraint again foreign key (late) references port deferrable
+        alter table call rename constraint again to anew
+        begin
+        set constraints anew deferred
+        insert into call values (5, null, null, 5)
+        commit
+        {DEFERRALS}
     """,
 }
 

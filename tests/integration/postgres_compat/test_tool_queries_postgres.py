@@ -31,7 +31,34 @@ MADE: Final = """
         gen_random_uuid(), t char(3) default 'abc', u numeric default 'NaN', v date default
         current_date, w smallint default 7, x text default E'a\\nb', y boolean default false,
         z numeric default 10000000000);
+    create type mood as enum ('glad', 'sad');
+    create table keyed (a bool, b char(2), c bytea, d date, e mood, f real, g double precision,
+        h inet, i smallint, j integer, k bigint, l interval, m numeric, n text, o varchar, p time,
+        q timestamp, r timestamptz, s timetz, t uuid, u cidr);
+    create index keyed_all on keyed (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u);
 """
+CLASSES: Final = """
+    select opcname from pg_opclass where opcmethod = 403 and opcintype in (
+      select case typtype when 'e' then 3500 else oid end from pg_type
+      where oid in (select atttypid from pg_attribute where attrelid = 'keyed'::regclass
+        and attnum > 0))
+"""
+INDEXES_OF_KIT: Final = """
+    select distinct on (t.relname, ic.relname, k.i) t.relname, ic.relname, k.i, i.indisunique,
+      am.amname, coalesce(a.attname, pg_get_indexdef(i.indexrelid, k.i, false)),
+      i.indoption[k.i - 1] & 1 = 1, i.indoption[k.i - 1] & 2 = 2,
+      pg_get_expr(i.indpred, i.indrelid), opc.opcname in (
+        select x.opcname from pg_opclass x where x.oid = any (i.indclass))
+    from pg_class t left join pg_index i on t.oid = i.indrelid
+      left join pg_class ic on ic.oid = i.indexrelid
+      cross join lateral (
+        select unnest(i.indkey), generate_subscripts(i.indkey, 1) + 1) as k (attnum, i)
+      left join pg_attribute a on i.indrelid = a.attrelid and k.attnum = a.attnum
+      join pg_namespace n on n.oid = t.relnamespace left join pg_am am on ic.relam = am.oid
+      join pg_opclass opc on opc.oid = any (i.indclass)
+    where n.nspname = 'public'
+"""
+"""Which of several classes stands first is nobody's to say."""
 
 PRIMARY_KEYS: Final = """
     select found.table_name, found.column_name, found.key_seq, found.pk_name from (
@@ -81,6 +108,16 @@ QUERIES: Final = (
     "select 'int4in'::regproc, 'array_in(cstring, oid, integer)'::regprocedure",
     "select 'no_such_function'::regproc",
     "select 'int4in'::regproc::oid, 42::regproc, 0::regproc, 4000000::regproc",
+    # types of rows
+    """select c.relname, c.reltype::regtype::text, a.typname, format_type(a.oid, null)
+       from pg_class c join pg_type t on t.oid = c.reltype join pg_type a on a.oid = t.typarray
+       where c.relname in ('ship', 'crew') order by 1""",
+    """select typtype, typcategory, typinput::text, typreceive::text, typlen, typalign, typstorage,
+       typbyval, typisdefined, typrelid::regclass::text, pg_type_is_visible(oid), typdelim
+       from pg_type where typname in ('ship', '_ship') order by typname""",
+    """select 'ship'::regtype::text, to_regtype('public.crew[]')::text, to_regtype('ship_id_seq'),
+       to_regtype('crew_who'), to_regtype('app.ship')""",
+    "select relname from pg_class where relname in ('ship_id_seq', 'crew_who') and reltype <> 0",
     # functions in FROM
     "select x[1] from string_to_array('a,b', ',') as x",
     "select * from current_schema()",
@@ -120,6 +157,23 @@ QUERIES: Final = (
     "select '{no_such_type}'::regtype[]",
     "select 'trigger'::regtype::oid, 'pg_catalog.trigger'::regtype, 'event_trigger'::regtype",
     "select '\"any\"'::regtype, 2283::regtype, 2275::regtype, 'internal'::regtype::oid",
+    # operator classes
+    f"""select oid, opcname, opcintype, opcintype::regtype, format_type(opcintype, null),
+       opcdefault, opckeytype, opcfamily, opcnamespace::regnamespace, pg_opclass_is_visible(oid)
+       from pg_opclass where opcmethod = 403 and opcname in ({CLASSES}) order by opcname""",
+    f"""select f.oid, opfname, amname, opfnamespace::regnamespace, count(*) from pg_opfamily f
+       join pg_am am on am.oid = opfmethod join pg_opclass c on opcfamily = f.oid
+       where opcmethod = 403 and opcname in ({CLASSES}) group by 1, 2, 3, 4 order by 2""",
+    """select indclass, indcollation, indclass[0], indclass[4] from pg_index
+       where indexrelid = 'keyed_all'::regclass""",
+    """select c.relname, array_agg(o.opcname order by k.n) from pg_index i
+       join pg_class c on c.oid = i.indexrelid
+       cross join lateral unnest(i.indclass) with ordinality as k (opclass, n)
+       join pg_opclass o on o.oid = k.opclass
+       where i.indrelid in ('ship'::regclass, 'crew'::regclass, 'keyed'::regclass)
+       group by 1 order by 1""",
+    INDEXES_OF_KIT,
+    "select 999::regtype, 3500::regtype, 'anyenum'::regtype::oid, format_type(2276, null)",
     "set synchronize_seqscans to off",
     """select '"pg_catalog"."int4"'::regtype, '"text"'::regtype, 'pg_catalog."char"'::regtype""",
     "select (current_database() || '.public.ship')::regclass",

@@ -164,6 +164,131 @@ STORIES: Final = {
         {CONSTRAINTS}
         select * from t order by id
     """,
+    "deferrable": f"""
+        create table u (id int primary key, a int)
+        create table t (id int primary key, a int unique deferrable initially deferred,
+            b int unique deferrable, c int, constraint cc unique (c) deferrable initially immediate,
+            constraint ac unique (a, c) include (b) initially deferred)
+        insert into t values (1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3)
+        {INDEXES}
+        {CONSTRAINTS}
+        select conname, condeferrable, condeferred from pg_constraint
+            where conrelid = 't'::regclass order by 1
+        select c.relname, i.indimmediate from pg_index i join pg_class c on c.oid = i.indexrelid
+            where i.indrelid = 't'::regclass order by 1
+        select constraint_name, is_deferrable, initially_deferred from
+            information_schema.table_constraints where table_name = 't'
+            and constraint_type <> 'CHECK' order by 1
+        begin
+        update t set a = 2 where id = 1
+        update t set a = 1 where id = 2
+        select id, a from t order by id
+        commit
+        begin
+        update t set a = 3 where id = 1
+        insert into t values (4, 4, 4, 4)
+        commit
+        select id, a from t order by id
+        update t set a = 3 where id = 1
+        begin
+        update t set b = 2 where id = 1
+        rollback
+        begin
+        set constraints t_b_key deferred
+        update t set b = 2 where id = 1
+        update t set b = 1 where id = 2
+        set constraints t_b_key immediate
+        update t set b = 1 where id = 1
+        rollback
+        begin
+        set constraints all deferred
+        update t set b = 2, c = 2 where id = 1
+        savepoint s
+        set constraints cc immediate
+        rollback to s
+        update t set b = 1, c = 1 where id = 2
+        set constraints all immediate
+        commit
+        select id, b, c from t order by id
+        begin
+        set constraints t_pkey deferred
+        rollback
+        begin
+        update t set a = 3 where id = 1
+        set constraints t_a_key immediate
+        rollback
+        insert into t values (9, 9, 9, 9) on conflict do nothing
+        insert into t values (9, 9, 9, 9) on conflict (a) do nothing
+        insert into t values (9, 9, 9, 9) on conflict on constraint cc do nothing
+        insert into t values (9, 9, 9, 9) on conflict (id) do nothing
+        alter table u add foreign key (a) references t (a)
+        alter table u add foreign key (id) references t
+        alter table u add unique (a) deferrable initially deferred
+        alter table u add column n int unique deferrable
+        create table v (id int primary key, b int, c int)
+        create unique index vb on v (b)
+        create unique index vc on v (c)
+        alter table v add constraint once unique using index vb deferrable initially deferred
+        alter table v add unique using index vc deferrable initially immediate
+        alter table v add unique using index vc deferrable
+        select conname, condeferrable, condeferred, pg_get_constraintdef(c.oid), indimmediate
+            from pg_constraint c join pg_index on indexrelid = conindid
+            where conrelid = 'v'::regclass order by 1
+        insert into v values (1, 1, 1), (2, 2, 2)
+        begin
+        update v set b = 2 where id = 1
+        update v set b = 1 where id = 2
+        update v set c = 2 where id = 1
+        rollback
+        begin
+        update v set b = 2 where id = 1
+        commit
+        begin
+        set constraints vc deferred
+        update v set c = 2 where id = 1
+        commit
+        insert into v values (3, 3, 3) on conflict (b) do nothing
+        select * from v order by id
+        drop table v
+        create table w (like t including indexes)
+        select conname, condeferrable, condeferred from pg_constraint
+            where conrelid = 'w'::regclass order by 1
+        drop table w
+    """,
+    "columns beside the key": f"""
+        create table u (id int primary key, a int, b text)
+        create table t (id int primary key, a int, b text, c int, unique (a) include (b),
+            constraint bc unique nulls not distinct (b) include (c, a))
+        insert into t values (1, 1, 'x', 5), (2, 2, 'y', 6)
+        insert into t values (3, 1, 'z', 7)
+        insert into t values (3, 3, 'x', 7)
+        insert into t values (3, 1, 'q', 7) on conflict (a) do update set c = 99 returning *
+        insert into t values (3, 1, 'q', 7) on conflict (a, b) do nothing
+        insert into u values (1, 1, 'x'), (2, 1, 'y')
+        alter table u add unique (a) include (b)
+        alter table u add constraint ub unique (b) include (a)
+        alter table u add foreign key (a) references t (a)
+        alter table u add foreign key (a, b) references t (a, b)
+        create table w (id int primary key, unique (id) include (nobody))
+        create table w (like t including all)
+        create unique index i on u (id) include (b)
+        alter table u add constraint ui unique using index i
+        {INDEXES}
+        {CONSTRAINTS}
+        select conname, conkey from pg_constraint where conrelid = 't'::regclass order by 1
+        select c.relname, i.indnatts, i.indnkeyatts, i.indkey::text from pg_index i
+            join pg_class c on c.oid = i.indexrelid where i.indrelid = 't'::regclass order by 1
+        select indexdef from pg_indexes where tablename = 'w' order by 1
+        select constraint_name, column_name from information_schema.key_column_usage
+            where table_name = 't' order by 1, 2
+        alter table t rename column b to d
+        {CONSTRAINTS}
+        alter table t drop column c
+        {CONSTRAINTS}
+        drop index bc
+        insert into t values (9, 9, 'x') returning *
+        drop table w
+    """,
     "in a block, of a table that it makes": f"""
         begin
         create table u (id int)

@@ -13,6 +13,7 @@ import pytest
 from tests.support.pgwire.copy_cases import CASES as COPIED
 from tests.support.pgwire.copy_cases import REFUSED as NOT_COPIED
 from tests.support.pgwire.copy_cases import CopyCase
+from tests.support.pgwire.copy_contexts import OF_ROWS, TABLE_OF_ROWS, TOLD, Told
 from tests.support.pgwire.copy_out_cases import COLUMNS, OPTIONS, ZONE, data_of
 from tests.support.pgwire.copy_out_cases import ours as copied_out
 from tests.support.pgwire.copy_out_cases import query as out_query
@@ -120,6 +121,26 @@ def test_copy_reads_the_same_rows(port: int, case: CopyCase) -> None:
     else:
         found = [tuple(None if v is None else v.decode() for v in row) for row in rows(answer)]
         assert found == list(case.rows)
+
+
+@pytest.mark.parametrize("told", TOLD, ids=lambda told: repr(told.case.data)[:40])
+def test_copy_tells_the_same_place_of_an_error(port: int, told: Told) -> None:
+    answer = talk(
+        port,
+        query("create temp table t (a text, b integer)"),
+        query(f"copy t from stdin with ({told.case.written or 'FORMAT text'})"),
+        *(copy_data(told.case.data), COPY_DONE),
+    )
+    assert error_of(answer).get("W") == told.context
+
+
+@pytest.mark.parametrize(("data", "code", "context"), OF_ROWS)
+def test_copy_tells_the_same_place_of_a_row_that_the_table_refuses(
+    port: int, data: bytes, code: str, context: str | None
+) -> None:
+    made = ("drop table if exists u, v", *TABLE_OF_ROWS, "copy u from stdin")
+    told = error_of(talk(port, *map(query, made), copy_data(data), COPY_DONE))
+    assert (told["C"], told.get("W")) == (code, context)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

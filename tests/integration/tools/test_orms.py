@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -30,6 +30,7 @@ pytestmark = [
     pytest.mark.long("tools of other languages, which infra/client_tools.sh installs"),
 ]
 Both = tuple[Server, Server]
+INDEXES_OF_DRIZZLE: Final = 4
 JARS: Final = INSTALLED / "java"
 MADE: Final = """
     create table ship (id bigserial primary key, name varchar(20) unique, since timestamptz,
@@ -95,25 +96,51 @@ def test_node_s_mappers(both: Both, program: str) -> None:
     same(both, "node", FILES / program / "run.js", "URL", INSTALLED, wanted="{")
 
 
-def test_drizzle_kit_generates_and_migrates(both: Both, tmp_path: Path) -> None:
+def columns_of(server: Server) -> list[Any]:
+    with server.psycopg() as connection:
+        found = connection.execute(
+            "select table_name, column_name, data_type from information_schema.columns"
+            " where table_schema = 'public' order by 1, 2"
+        )
+        return found.fetchall()
+
+
+def run_drizzle_kit(server: Server, out: Path, *words: str) -> str:
+    """Return what a command of drizzle-kit's prints; what it writes comes into `out`."""
     kit = INSTALLED / "node_modules" / ".bin" / "drizzle-kit"
     need(kit, "node")
     files = FILES / "drizzle"
+    more = {"WALK_URL": url(server), "WALK_OUT": str(out), "WALK_FOLDER": str(INSTALLED)}
+    return run(kit, *words, "--config", files / "drizzle.config.js", cwd=files, more=more)
+
+
+def test_drizzle_kit_generates_and_migrates(both: Both, tmp_path: Path) -> None:
     tables = []
     for server in both:
-        out = tmp_path / server.kind
-        more = {"WALK_URL": url(server), "WALK_OUT": str(out), "WALK_FOLDER": str(INSTALLED)}
-        run(kit, "generate", "--config", files / "drizzle.config.js", cwd=files, more=more)
-        run(kit, "migrate", "--config", files / "drizzle.config.js", cwd=files, more=more)
-        run(kit, "migrate", "--config", files / "drizzle.config.js", cwd=files, more=more)
-        with server.psycopg() as connection:
-            found = connection.execute(
-                "select table_name, column_name, data_type from information_schema.columns"
-                " where table_schema = 'public' order by 1, 2"
-            )
-            tables.append(found.fetchall())
+        for word in ("generate", "migrate", "migrate"):
+            run_drizzle_kit(server, tmp_path / server.kind, word)
+        tables.append(columns_of(server))
     assert tables[0] == tables[1]
     assert ("ship", "kind", "USER-DEFINED") in tables[0]
+
+
+def test_drizzle_kit_pushes_and_pulls(both: Both, tmp_path: Path) -> None:
+    """A second push has nothing to do."""
+    pulled = []
+    for server in both:
+        out = tmp_path / server.kind
+        assert "Changes applied" in run_drizzle_kit(server, out, "push", "--force")
+        assert "No changes detected" in run_drizzle_kit(server, out, "push", "--force")
+        run_drizzle_kit(server, out, "pull")
+        texts = [(out / name).read_text() for name in ("schema.ts", "relations.ts")]
+        pulled.append("".join(texts))
+    lines, theirs = (
+        sorted(sorted(line.split(", ")) for line in text.splitlines()) for text in pulled
+    )
+    assert lines == theirs, "in whatever order it is told of tables"
+    assert 'export const ship = pgTable("ship", {' in pulled[0]
+    indexes = [each for each in pulled[0].split() if each.startswith(("index(", "uniqueIndex("))]
+    assert len(indexes) == INDEXES_OF_DRIZZLE
 
 
 def test_golang_migrate_walks_up_and_down(both: Both) -> None:

@@ -2,7 +2,8 @@
 and down, knex in one transaction for all of its migrations, Liquibase's change sets.
 
 Method: the tools themselves, as `infra/client_tools.sh` installs them, with files of
-tests/support/tools, each on a whole database in this process.
+tests/support/tools, each on a whole database in this process. One of each language (Go, JavaScript,
+Java) is run each time where it is installed, the others with the long tests.
 """
 
 from __future__ import annotations
@@ -18,10 +19,8 @@ import pytest
 from tests.support.postgres.dev_server import DevServer, dev_server
 from tests.support.tools.client_tools import FILES, INSTALLED, jdbc_of, need, run, url_of
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.long("tools of other languages, which infra/client_tools.sh installs"),
-]
+pytestmark = pytest.mark.integration
+long = pytest.mark.long("further tools of a language of which one is run each time")
 
 
 @pytest.fixture
@@ -55,6 +54,7 @@ def test_knex_walks_up_and_down_in_one_transaction(served: DevServer) -> None:
     assert not told["left"]
 
 
+@long
 def test_liquibase_runs_its_change_sets(served: DevServer) -> None:
     need(INSTALLED / "jars" / "liquibase-core-4.29.2.jar", "java")
     jdbc = jdbc_of(served.port, served.database)
@@ -67,6 +67,7 @@ def test_liquibase_runs_its_change_sets(served: DevServer) -> None:
 HEARD: Final = "news first\nnews second\nnews end\n"
 
 
+@long
 def test_jdbc_hears_what_is_told(served: DevServer) -> None:
     jar = INSTALLED / "jars" / "postgresql-42.7.4.jar"
     need(jar, "java")
@@ -75,6 +76,7 @@ def test_jdbc_hears_what_is_told(served: DevServer) -> None:
     assert told.endswith(HEARD)
 
 
+@long
 def test_node_postgres_hears_what_is_told_while_it_waits(served: DevServer) -> None:
     need(INSTALLED / "node_modules" / "pg", "node")
     assert run("node", FILES / "notify" / "listen.js", url(served), INSTALLED) == HEARD

@@ -202,6 +202,9 @@ class MemoryStore:
     def row(self, descriptor: Descriptor, key: Key) -> Row | None:
         return self._now.row(descriptor.table_id, key)
 
+    def lacks(self, descriptor: Descriptor, keys: Sequence[Key]) -> bool:
+        return all(self.row(descriptor, key) is None for key in keys)
+
     def is_empty(self, table_id: int) -> bool:
         return not self.rows_about(table_id)
 
@@ -243,6 +246,12 @@ class MemoryStore:
         genids.update(change.carried)
         genids.update((lock, genid(lsn, position)) for lock in change.locks)
         self._put(descriptor, change, pairs, changed, lsn, genids)
+
+    def insert(
+        self, descriptor: Descriptor, changes: Sequence[RowChange], lsn: int, position: int
+    ) -> None:
+        for place, change in enumerate(changes, position):
+            self.change(descriptor, change, lsn, place, None)
 
     def _keep(self, change: RowChange, lsn: int) -> None:
         """What the row was up to now; a row that this very commit has made was never there."""

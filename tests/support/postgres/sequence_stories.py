@@ -160,6 +160,34 @@ STORIES: Final = {
         alter sequence if exists no rename to x
         drop sequence s
     """,
+    "dropped with what owns it": """
+        create table t (id serial primary key, n serial, k int)
+        create table u (id int primary key, v int default nextval('t_n_seq'),
+            w int default nextval('t_id_seq'), t int references t)
+        insert into t (k) values (1), (2)
+        insert into u (id) values (1) returning *
+        alter table t alter k set default nextval('t_n_seq')
+        alter table t drop column n
+        alter table t drop column n restrict
+        alter table t drop column n cascade
+        select table_name, column_name, column_default from information_schema.columns
+            where table_name in ('t', 'u') order by 1, 2
+        select relname from pg_class where relkind = 'S' order by 1
+        insert into t values (9) returning *
+        insert into u (id) values (2) returning *
+        drop table t
+        drop table t restrict
+        drop table t cascade
+        select table_name, column_name, column_default from information_schema.columns
+            where table_name in ('t', 'u') order by 1, 2
+        select conname from pg_constraint where conrelid = 'u'::regclass
+        select relname from pg_class where relkind = 'S' order by 1
+        insert into u (id, t) values (3, 77) returning *
+        create table t (id serial primary key)
+        alter table u alter v set default nextval('t_id_seq')
+        drop table t, u
+        create table t (id serial primary key)
+    """,
     "several of one column": """
         create table t (id serial, v text, n int)
         create sequence s start 50

@@ -51,4 +51,5 @@ def check_story(servers: tuple[Server, Server], story: str) -> None:
         finally:
             for each in (one, other):
                 each.execute("rollback")
+                each.execute("reset role")
                 drop_tables(each)

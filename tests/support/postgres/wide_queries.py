@@ -281,6 +281,10 @@ class Queries(Pieces):
             f"select a.k, b.a, c.id from u a {kind} n b on a.k = b.a {one('join', 'left join', 'full join')} w c on c.id = b.b",
             "select * from u, n where u.k = n.a and n.b > u.v",
             "select u.k, l.c from u, lateral (select count(*) as c from n where n.a = u.g) l",
+            f"select u.k, l.* from u {one('cross join', 'left join')} lateral (select * from n where n.a = u.g order by b desc nulls last, a limit {one('1', '2')}) l{one('', ' where l.b is null', ' where l.b > u.v')}".replace(
+                ") l where", ") l on true where"
+            ).replace("cross join", "join"),
+            f"select u.k, l.s from u, lateral (select {one('u.d', 'u.q', 'u.w', 'u.v + n.b')} as s from n where n.a = u.k union all select {one('null', 'null')}) l where u.k < 4",
             f"select d, count(*) from u {kind} w using (d) group by d",
             f"select coalesce(u.k, w.id) as c from u {kind} w on u.k = w.id and u.v > 0 where u.k is null or w.id is null",
             f"select t.id, u.k from t {kind} u on t.{one('c_num', 'c_fix', 'c_int')} = u.{one('q', 'v')}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Condition, Thread
 from typing import Any, NamedTuple
@@ -64,16 +65,18 @@ class OtlpReceiver:
         with self._came:
             return list(self._spans)
 
-    def wait_for(self, names: set[str], trace_id: str, timeout_s: float = 60.0) -> None:
-        """Return when spans of those names have come, of a trace. Raises AssertionError."""
+    def wait_for(
+        self, names: set[str], trace_id: str, count: int = 1, timeout_s: float = 60.0
+    ) -> None:
+        """Return when `count` spans of each of those names have come, of a trace. Raises
+        AssertionError."""
 
-        def have_come() -> bool:
-            return names <= {span.name for span in self._spans if span.trace_id == trace_id}
+        def came() -> Counter[str]:
+            return Counter(span.name for span in self._spans if span.trace_id == trace_id)
 
         with self._came:
-            if not self._came.wait_for(have_come, timeout_s):
-                found = {span.name for span in self._spans if span.trace_id == trace_id}
-                raise AssertionError(f"{names - found} have not come; {found} have")
+            if not self._came.wait_for(lambda: all(came()[n] >= count for n in names), timeout_s):
+                raise AssertionError(f"{count} of each of {names} have not come; {came()} have")
 
     def close(self) -> None:
         self._server.shutdown()

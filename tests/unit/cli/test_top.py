@@ -6,21 +6,17 @@ import io
 import json
 import os
 import pty
-from functools import partialmethod
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.admin.view import Event, TopicEnds, Unreachable
 from leasehold.cli.main import main
 from leasehold.cli.top import HotTables, frame_of, single_keys
 from leasehold.cli.top_frame import make_frame
 from leasehold.lease.replies import Holding
 from tests.support.admin.view_events import NOW, ack, job, ledger, log, seen, version
-
-GIVE_UP_S = 0.3
 
 
 def shown(told: dict[str, Any], width: int) -> list[str]:
@@ -84,13 +80,8 @@ def test_q_is_read_at_once_and_the_terminal_is_as_before() -> None:
 
 
 def test_one_frame_without_anybody_to_ask(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    nobody_listens: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("LEASEHOLD_KAFKA", "127.0.0.1:1")  # reserved: nothing listens there
-    monkeypatch.setenv("LEASEHOLD_REDIS", "redis://127.0.0.1:1/0")
-    for asks in ("end_offset", "first_offset", "partitions"):
-        soon = partialmethod(getattr(TopicReader, asks), timeout_s=GIVE_UP_S)
-        monkeypatch.setattr(TopicReader, asks, soon)
     assert main(["top", "--once", "--json", "--every", "0.01"]) == 3
     told = json.loads(capsys.readouterr().out)
     assert {"kafka", "ledger"} <= told["unreachable"].keys()

@@ -97,6 +97,7 @@ ELSEWHERE = {
     "sql/planning/plan.py:PLANS_CHARACTERS_MAX": MEMORY,
     "sql/syntax/source.py:TEXT_BYTES_MAX": SQL,
     "sql/system_catalog/information_schema.py:_UNBOUND_BYTES": SAID,
+    "sql_session/named_statements.py:KEPT_BYTES_MAX": MEMORY,
     "transfer/batches.py:BATCH_BYTES": MEMORY,
     "transfer/export.py:GROUP_BYTES": MEMORY,
     "transfer/export.py:INSERT_BYTES": AT_ONCE,

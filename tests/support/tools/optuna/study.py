@@ -7,9 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import optuna
 from optuna.storages import RDBStorage
+from sqlalchemy.exc import OperationalError
 
 TRIALS = 12
 WORKERS = 3
+ATTEMPTS_MAX = 40
 
 
 def objective(trial: optuna.Trial) -> float:
@@ -24,10 +26,27 @@ def objective(trial: optuna.Trial) -> float:
 
 
 def work(url: str) -> int:
-    """Run some trials in a storage of its own."""
+    """Run some trials in a storage of its own. Two workers may take the same trial that waits: then
+    one of them is told to run its transaction again (40001), and asks anew."""
     study = optuna.load_study(study_name="walk", storage=RDBStorage(url))
-    study.optimize(objective, n_trials=TRIALS // WORKERS)
-    return len(study.trials)
+    ran = 0
+    for _ in range(ATTEMPTS_MAX):
+        try:
+            study.optimize(objective, n_trials=1)
+        except optuna.exceptions.StorageInternalError as error:
+            if not is_to_run_again(error):
+                raise
+            continue
+        ran += 1
+        if ran == TRIALS // WORKERS:
+            return len(study.trials)
+    raise SystemExit(f"{ran} trials in {ATTEMPTS_MAX} attempts")
+
+
+def is_to_run_again(error: BaseException) -> bool:
+    """Whether what a storage failed with is an error of serialization."""
+    cause = error.__cause__
+    return isinstance(cause, OperationalError) and getattr(cause.orig, "sqlstate", "") == "40001"
 
 
 url = sys.argv[1].replace("postgres://", "postgresql+psycopg://").partition("?")[0]

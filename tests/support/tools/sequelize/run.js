@@ -33,6 +33,6 @@ const sequelize = new Sequelize(process.argv[2], { logging: false });
   await made.destroy();
   const left = await Person.count();
   console.log(JSON.stringify({ columns, indexes, speed: found.speed, created, left }));
-  await sequelize.drop();
+  await sequelize.drop({});
   await sequelize.close();
 })().catch((error) => { console.error(error); process.exit(1); });

@@ -1,0 +1,3 @@
+{{ config(materialized='view') }}
+select ship, landed from {{ ref('checked_landings') }}
+where landed in (select landed from {{ ref('inner_days') }})

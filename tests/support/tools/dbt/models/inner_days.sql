@@ -1,0 +1,2 @@
+{{ config(materialized='ephemeral') }}
+select landed from {{ ref('busy_days') }} where landings > 1

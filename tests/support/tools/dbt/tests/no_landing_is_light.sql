@@ -1,0 +1,1 @@
+select landing from {{ ref('checked_landings') }} where tonnes < 0
