@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -68,6 +69,7 @@ _MAY_COME: Final = LEADERLESS | frozenset(
         # The question was on its way to a broker that metadata no longer names.
         KafkaError._DESTROY_BROKER,
         KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
         KafkaError._TRANSPORT,
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.NETWORK_EXCEPTION,
@@ -339,12 +341,12 @@ class TopicReader:
             return first, end
 
         try:
-            return self._ask(doing, ask, timeout_s)
+            return self._ask_leader(doing, ask, topic, timeout_s)
         except TopicMissing:
             # librdkafka says the same of a topic that is missing and of one denied to us, and of
             # one that it has once heard to be missing without asking again.
             self.partitions(topic, _left_s(give_up_ns))
-        return self._ask(doing, ask, _left_s(give_up_ns))
+        return self._ask_leader(doing, ask, topic, _left_s(give_up_ns))
 
     def offsets_of(
         self, places: Collection[tuple[str, int]], spec: int, timeout_s: float
@@ -359,7 +361,11 @@ class TopicReader:
             return {}
         doing = "asking where topics begin and end"
         self._look(min(places)[0])
-        told = self._ask(doing, lambda slice_s: self._offsets_of(places, spec, slice_s), timeout_s)
+        topics = {topic for topic, _ in places}
+        known = topics.pop() if len(topics) == 1 else None
+        told = self._ask_leader(
+            doing, lambda slice_s: self._offsets_of(places, spec, slice_s), known, timeout_s
+        )
         missing = {place for place, offset in told.items() if _is_missing(offset)}
         if missing:
             # One that librdkafka has once heard to be missing it looks for again only among all.
@@ -368,8 +374,8 @@ class TopicReader:
             ).topics
             made = [place for place in missing if place[0] in listed]
             if made:
-                told |= self._ask(
-                    doing, lambda slice_s: self._offsets_of(made, spec, slice_s), timeout_s
+                told |= self._ask_leader(
+                    doing, lambda slice_s: self._offsets_of(made, spec, slice_s), None, timeout_s
                 )
         return told
 
@@ -407,8 +413,33 @@ class TopicReader:
             raise TopicMissing(f"Kafka at {self._bootstrap} has no topic {topic}; create it")
         return len(found.partitions)
 
-    def _ask(self, doing: str, ask: Callable[[float], AnswerT], timeout_s: float) -> AnswerT:
-        """Return `ask(seconds)`, asked in slices until a broker answers. Raises BusUnavailable."""
+    def _ask_leader(
+        self, doing: str, ask: Callable[[float], AnswerT], topic: str | None, timeout_s: float
+    ) -> AnswerT:
+        """Return what `_ask` does of a question to those who lead `topic`, or any (None).
+
+        ⚠ librdkafka asks whoever it has once heard to lead a partition, and for minutes nobody else
+        if that one has died before a connection to it was made. So a question without an answer is
+        followed by one to any broker: who leads now?"""
+
+        def learn_leaders(slice_s: float) -> None:
+            with suppress(KafkaException):  # the next question may have an answer
+                if topic is None:
+                    self._consumer.list_topics(timeout=slice_s)
+                else:
+                    self._consumer.list_topics(topic, timeout=slice_s)
+
+        return self._ask(doing, ask, timeout_s, learn_leaders)
+
+    def _ask(
+        self,
+        doing: str,
+        ask: Callable[[float], AnswerT],
+        timeout_s: float,
+        between: Callable[[float], None] = lambda slice_s: None,
+    ) -> AnswerT:
+        """Return `ask(seconds)`, asked in slices until a broker answers, and `between(seconds)`
+        before each time but the first. Raises BusUnavailable."""
         give_up_ns = boottime_ns() + int(timeout_s * 1e9)
         while True:
             left_s = (give_up_ns - boottime_ns()) / 1e9
@@ -418,6 +449,7 @@ class TopicReader:
                 waits = error_of(error).code() in _MAY_COME and left_s > ASK_SLICE_S
                 if waits and not self._give_up():
                     self._pause.wait(ASK_AGAIN_S)  # what comes at once must not come in a loop
+                    between(min(_left_s(give_up_ns), ASK_SLICE_S))
                     continue
                 self._hear_errors()
                 raise self._watch.unavailable(doing, error) from error
