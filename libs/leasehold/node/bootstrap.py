@@ -18,7 +18,7 @@ from leasehold.adapters.kafka.log_identity import log_offsets
 from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.catalog import read_position
-from leasehold.adapters.sqlite.layout import WriterLock, connect, read_part
+from leasehold.adapters.sqlite.layout import WriterLock, connect, has_tables, read_part
 from leasehold.catalog.part import WHOLE, Part, PartWish
 from leasehold.model.errors import LogStopped, MalformedRequest, SnapshotUnavailable
 from leasehold.model.records.acks import Ack
@@ -124,12 +124,14 @@ def is_far_behind(position: LogPosition, end: int) -> bool:
 
 
 def stored_position(path: Path) -> LogPosition:
-    """Return the position of the store file, or of an empty one when there is none."""
+    """Return the position of the store file, or of an empty one when there is none, or when its
+    making broke off: a full disk, or a kill, leaves a file without a table, which the writer makes
+    into a store."""
     if not path.exists():
         return LogPosition()
     connection = connect(path, cache_mb=CACHE_MB, read_only=True)
     try:
-        return read_position(connection)
+        return read_position(connection) if has_tables(connection) else LogPosition()
     finally:
         connection.close()
 

@@ -39,6 +39,7 @@ from leasehold.adapters.sqlite.layout import (
     PARTIAL_LAYOUT,
     WriterLock,
     connect,
+    has_tables,
     read_part,
 )
 from leasehold.adapters.sqlite.part_copy import copy_part
@@ -258,7 +259,7 @@ def _position_of(part: Path, url: str) -> LogPosition:
     """The position inside the copy, which also shows that SQLite can read it."""
     connection = connect(part, cache_mb=CACHE_MB, read_only=True)
     try:
-        if connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'position'").get:
+        if has_tables(connection):
             return read_position(connection)
     finally:
         connection.close()

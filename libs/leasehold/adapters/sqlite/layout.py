@@ -338,6 +338,12 @@ def check_layout(connection: apsw.Connection, path: Path) -> None:
         )
 
 
+def has_tables(connection: apsw.Connection) -> bool:
+    """Return whether the file is a store: they are all made in one transaction, and before it there
+    is nothing in the file."""
+    return bool(physical_columns(connection, "position"))
+
+
 def layout_of(connection: apsw.Connection) -> int:
     """Return the layout of a file for those who are to read it: all who read any read the second,
     and a program of before compares the number with its own."""
@@ -365,7 +371,7 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[synchronous]}")
     connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT_MAX}")
-    if connection.execute("SELECT count(*) FROM sqlite_schema").get == 0:
+    if not has_tables(connection):
         with connection:
             connection.execute(TABLES)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

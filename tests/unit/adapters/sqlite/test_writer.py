@@ -10,6 +10,7 @@ import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import apsw
 import pytest
@@ -48,6 +49,9 @@ from tests.support.sqlite.flights_table import (
 )
 
 FLIGHTS = replace(first_version(wide_key=False), since_lsn=1)
+
+WAL_HEADER_BYTES: Final = 32
+WAL_FRAME_BYTES: Final = 24 + 4096
 
 
 def insert(number: int, seats: int | None = None) -> RowChange:
@@ -617,6 +621,30 @@ def test_a_store_of_an_earlier_release_knows_no_topics_of_the_queues(tmp_path: P
     put_position(store, after)
     store.close()
     assert stored_position(path) == after
+
+
+def test_l6_a_store_whose_making_broke_off_begins_at_the_beginning(tmp_path: Path) -> None:
+    """By a kill or a full disk, at each page that is written: whoever looks how far it is, and the
+    writer that makes it, find a store that has applied nothing."""
+    whole = tmp_path / "whole.db"
+    store = SqliteStore(whole, cache_mb=1)
+    wal = whole.with_name("whole.db-wal").read_bytes()
+    made = whole.read_bytes()
+    store.close()
+    lengths = [0, *range(WAL_HEADER_BYTES, len(wal) + 1, WAL_FRAME_BYTES)]
+    assert len(lengths) > 10
+    for length in lengths:
+        path = tmp_path / f"{length}.db"
+        path.write_bytes(made)
+        path.with_name(f"{path.name}-wal").write_bytes(wal[:length])
+        assert stored_position(path) == LogPosition(), length
+        SqliteStore(path, cache_mb=1).close()
+        assert stored_position(path) == LogPosition(), length
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    assert stored_position(empty) == LogPosition()
+    SqliteStore(empty, cache_mb=1).close()
+    assert stored_position(empty) == LogPosition()
 
 
 def put_position(store: SqliteStore, position: LogPosition) -> None:
