@@ -85,7 +85,8 @@ STAY_S: Final = 0.4
 CHECKS_MAX: Final = 5
 DONE_BEFORE: Final = ("42P07", "42P01", "23505", "3F000")
 """What a statement is refused with that a lost try has carried out."""
-NO_MEMORY: Final = "MemoryError"
+NO_MEMORY: Final = ("MemoryError", "failed to map segment", "Cannot allocate memory")
+"""As Python says it, the loader of a library's code, and the system."""
 
 
 class RoundFailure(Exception):
@@ -532,7 +533,9 @@ class _Round:
                 text = log.read(LOG_BYTES_MAX).decode("utf-8", "replace")
             _, *tracebacks = text.split("Traceback (most recent call last)")
             for behind in tracebacks:
-                if not (self._is_short_of_memory(name) and NO_MEMORY in behind):
+                if not (
+                    self._is_short_of_memory(name) and any(words in behind for words in NO_MEMORY)
+                ):
                     found.append(f"{name} logged a traceback: {behind[:1_500]}")
                     break
         return found
