@@ -85,7 +85,10 @@ STAY_S: Final = 0.4
 CHECKS_MAX: Final = 5
 DONE_BEFORE: Final = ("42P07", "42P01", "23505", "3F000")
 """What a statement is refused with that a lost try has carried out."""
-NO_MEMORY: Final = ("MemoryError", "failed to map segment", "Cannot allocate memory")
+NO_MEMORY: Final = (
+    *("MemoryError", "failed to map segment", "Cannot allocate memory"),
+    "can't start new thread",
+)
 """As Python says it, the loader of a library's code, and the system."""
 
 

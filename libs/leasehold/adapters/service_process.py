@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import logging
 import os
 import signal
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
 EXIT_STOPPED: Final = 1
 EXIT_SETTINGS: Final = 2
 NO_MEMORY: Final = (
-    "there is no memory left for this process: give it, or its machine, more, and start it again;"
-    " it goes on from where it is"
+    "there is no memory left for this process, or no room for another thread: give it, or its"
+    " machine, more, and start it again; it goes on from where it is"
 )
+NO_THREAD: Final = "can't start new thread"
+"""How CPython says that the system has no room for another thread: a RuntimeError."""
 
 Environment: TypeAlias = Mapping[str, str]
 
@@ -83,11 +86,22 @@ def run_service(
     except LeaseholdError as error:
         log.error("%s (%s)", error.message, error.sqlstate)
         return EXIT_STOPPED
-    except MemoryError:
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
         log.error(NO_MEMORY)
         return EXIT_STOPPED
     log.info("stopped")
     return 0
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Return whether an error says that the process gets no more memory, or no more threads."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, RuntimeError):
+        return error.args == (NO_THREAD,)
+    return isinstance(error, MemoryError)
 
 
 def end_without_memory(log: logging.Logger) -> None:
@@ -100,10 +114,10 @@ def end_without_memory(log: logging.Logger) -> None:
     def end(ended: threading.ExceptHookArgs) -> None:
         try:
             tell(ended)
-            if issubclass(ended.exc_type, MemoryError):
+            if is_for_memory(ended):
                 log.error(NO_MEMORY)
         finally:
-            if issubclass(ended.exc_type, MemoryError):
+            if is_for_memory(ended):
                 os._exit(EXIT_STOPPED)
 
     threading.excepthook = end
@@ -115,18 +129,24 @@ def end_without_memory(log: logging.Logger) -> None:
     atexit.register(setattr, sys, "unraisablehook", sys.__unraisablehook__)
 
 
+def is_for_memory(ended: threading.ExceptHookArgs | UnraisableHookArgs) -> bool:
+    """Return whether what a thread has ended with, or what was ignored, is a lack of memory. Of an
+    error that could not be made for lack of it there is only the class."""
+    return issubclass(ended.exc_type, MemoryError) or lacks_memory(ended.exc_value)
+
+
 def _heed_ignored(ignored: SimpleQueue[UnraisableHookArgs], log: logging.Logger) -> None:
     """Tell of errors that the interpreter can raise nowhere, and end the process where one was for
     lack of memory."""
     while True:
         told = ignored.get()
-        is_for_memory = issubclass(told.exc_type, MemoryError)
+        lacks = is_for_memory(told)
         try:
             sys.__unraisablehook__(told)
-            if is_for_memory:
+            if lacks:
                 log.error(NO_MEMORY)
         finally:
-            if is_for_memory:
+            if lacks:
                 os._exit(EXIT_STOPPED)
         del told  # what it names may be kept alive by nothing else
 

@@ -6,6 +6,7 @@ with a setting that is wrong, which it reads before it starts anything.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
@@ -83,6 +84,7 @@ def ends_with(error: Exception) -> Callable[[Settings, Flag], None]:
         (ends_with(LeaseholdError("it can't go on")), 1, "it can't go on (XX000)"),
         (ends_with(BusUnavailable("Kafka is gone")), 1, "Kafka is gone (58030)"),
         (ends_with(MemoryError()), 1, NO_MEMORY),
+        (ends_with(OSError(errno.ENOMEM, "Cannot allocate memory")), 1, NO_MEMORY),
     ],
 )
 def test_the_exit_code_says_how_the_body_ended(
@@ -152,9 +154,30 @@ def test_a_thread_without_memory_for_its_first_step_ends_the_process(
     assert f"{error}" in ended.stderr, "it is told as before"
 
 
-def test_a_defect_is_not_caught() -> None:
-    with pytest.raises(ZeroDivisionError):
-        run_service("leasehold.test", Settings.read, ends_with(ZeroDivisionError()))
+NO_ROOM = """
+import logging, resource, sys, threading
+from leasehold.adapters.service_process import run_service
+from tests.unit.infra.test_service_process import Settings
+def starts_a_thread(*_):
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 20, resource.RLIM_INFINITY))
+    threading.Thread(target=print).start()
+sys.exit(run_service("leasehold.test", Settings.read, starts_a_thread))
+"""
+
+
+def test_a_machine_without_room_for_a_thread_ends_the_process_with_words() -> None:
+    command = [sys.executable, "-c", NO_ROOM]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    assert (ended.returncode, ended.stderr.count("Traceback")) == (1, 0), ended.stderr
+    assert NO_MEMORY in ended.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "defect", [ZeroDivisionError(), RuntimeError("anything"), OSError(errno.EBADF, "closed")]
+)
+def test_a_defect_is_not_caught(defect: Exception) -> None:
+    with pytest.raises(type(defect)):
+        run_service("leasehold.test", Settings.read, ends_with(defect))
 
 
 def test_settings_are_printed_without_secrets(

@@ -62,9 +62,11 @@ class WalReadAhead:
             self._asked = self._ask(begin, end + AHEAD_BYTES)
 
     def _ask(self, begin: int, end: int) -> int:
-        if self._reader is None:
-            self._reader = _Reader(self._path)
-        with suppress(Full):  # commits read for themselves
+        # Where the machine has no room for the thread, or that is far behind, commits read for
+        # themselves.
+        with suppress(RuntimeError, Full):
+            if self._reader is None:
+                self._reader = _Reader(self._path)
             self._reader.ranges.put_nowait(range(begin, end, CALL_BYTES))
         return end
 

@@ -216,3 +216,17 @@ def test_a_new_wal_needs_nothing_and_what_a_killed_process_left_does(
         asked = made._ahead._reader
         made.close()
     assert (asked is not None) == killed
+
+
+def test_without_room_for_its_thread_commits_read_for_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_room)
+    ahead = WalReadAhead(tmp_path / "store.db")
+    ahead.restarts_soon()
+    ahead.note_new_begin()
+    ahead.written(0)
+    ahead.close()
