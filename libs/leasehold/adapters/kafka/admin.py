@@ -109,11 +109,14 @@ class TopicAdmin(Closing):
     ) -> tuple[str, ...]:
         """Create those topics that are missing, and return their names. May be repeated and raced.
 
-        When it returns every partition of them has a leader, so that producing can begin.
+        When it returns every partition of them has a leader, so that producing can begin. The
+        controller is asked for nothing that is there: whoever starts goes on without one then.
         """
+        there = self._known_names([topic.name for topic in topics], timeout_s)
         wanted = [
             NewTopic(t.name, t.partitions, replication_factor, config=dict(t.config))
             for t in topics
+            if t.name not in there
         ]
         if not wanted:
             return ()
@@ -174,6 +177,16 @@ class TopicAdmin(Closing):
                 missing = ", ".join(sorted(wanted - led.keys()))
                 raise BusUnavailable(f"Topics without a leader after {timeout_s:g} s: {missing}")
             self._pause.wait(LOOK_AGAIN_S)
+
+    def _known_names(self, names: Collection[str], timeout_s: float) -> set[str]:
+        """Return those names of which the broker that is asked knows a topic."""
+        if not names:
+            return set()
+        try:
+            known = self._describe(names, timeout_s)
+        except KafkaException as error:
+            raise self._unavailable("asking for topics", error) from error
+        return {name for name in names if name in known and known[name].error is None}
 
     def _describe(self, names: Collection[str], timeout_s: float) -> dict[str, Any]:
         """Return what the broker says of topics, by name: it is asked for those, not for all of a

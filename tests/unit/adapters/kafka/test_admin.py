@@ -1,6 +1,8 @@
-"""Goal: no answer of a broker comes into an interpreter that ends, which would crash the process.
+"""Goal: no answer of a broker comes into an interpreter that ends, which would crash the process;
+and nothing waits for a controller that need not.
 Method: a connection to a port where nobody listens, with a question that is never answered; closed,
-or held to the end of a process of its own, which says whether the client was gone before that.
+or held to the end of a process of its own, which says whether the client was gone before that. A
+broker of librdkafka's own, which takes no order to make a topic.
 """
 
 from __future__ import annotations
@@ -10,10 +12,14 @@ import subprocess
 import sys
 import weakref
 
+import pytest
 from confluent_kafka import TopicCollection
 
-from leasehold.adapters.kafka.admin import AdminConnection
+from leasehold.adapters.kafka.admin import AdminConnection, TopicAdmin
+from leasehold.model.errors import BusUnavailable
+from leasehold.model.topics import Topic
 from leasehold.settings.environment import KafkaSettings
+from tests.support.cluster.mock_broker import MockBroker
 
 HELD_TO_THE_END = """
 import atexit
@@ -59,3 +65,14 @@ def test_the_client_is_gone_before_the_interpreter() -> None:
         [sys.executable, "-c", HELD_TO_THE_END], capture_output=True, text=True, timeout=60
     )
     assert (ended.returncode, ended.stdout.strip()) == (0, "gone"), ended.stderr
+
+
+def test_a_topic_that_is_there_takes_no_controller() -> None:
+    """A service that starts while Kafka has none goes on."""
+    broker = MockBroker()
+    broker.producer.produce("there", b"record")
+    broker.flush()
+    with TopicAdmin(broker.settings, "test") as admin:
+        assert admin.create([Topic("there", 1, {})], 1) == ()
+        with pytest.raises(BusUnavailable, match="creating topic missing failed"):
+            admin.create([Topic("there", 1, {}), Topic("missing", 1, {})], 1, timeout_s=1.0)
