@@ -22,11 +22,13 @@ import redis
 from infra.ports import LOOPBACK
 from infra.processes import ProcessFailure
 from infra.redis.server import MEMORY_MB_MAX
+from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.reader import Record
 from leasehold.adapters.kafka.whole_topic import read_to_end
 from leasehold.adapters.kafka.writer import TopicWriter
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.topics import Topics
+from leasehold.model.topics import Topic, Topics
 from tests.faults.cluster import FaultCluster
 from tests.faults.kinds import (
     BROKER_FULL,
@@ -58,7 +60,10 @@ WRONG: Final = "nobody has this password"
 """A replica that says one to a master without any gets nothing from it."""
 ASK_S: Final = 2.0
 METADATA: Final = "__cluster_metadata"
-CLOCK_JUMPS: Final = ("clock_jump", "broker_clock")
+BROKER_CLOCK: Final = "broker_clock"
+CLOCK_JUMPS: Final = ("clock_jump", BROKER_CLOCK)
+STANDS_STILL_S: Final = 60
+"""A controller whose clock was set back by less goes on by itself within a round."""
 FULL_DISKS: Final = ("full_disk", BROKER_FULL)
 SLOW_DISKS: Final = ("slow_disk", "redis_slow_disk", "broker_slow_disk")
 
@@ -121,7 +126,8 @@ class Injection:
             **dict.fromkeys(SLOW_DISKS, self._mend_disk),
             "redis_sync_fails": self._mend_and_start_anew,
             **dict.fromkeys((SYNC_FAILS, WRITE_FAILS), self._mend_and_start),
-            **dict.fromkeys(CLOCK_JUMPS, lambda e: cluster.clocks[e.who].ahead(0)),
+            "clock_jump": lambda e: cluster.clocks[e.who].ahead(0),
+            BROKER_CLOCK: self._set_broker_right,
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(0),
             "redis_flush": lambda _: None,
             "redis_full": lambda e: self._let_redis_have(e.who, MEMORY_OF_REDIS),
@@ -353,6 +359,32 @@ class Injection:
             segments = sorted(partition.glob("*.log"))
             if segments and not partition.name.startswith(METADATA):
                 self.effects[event.kind] += cut_end(segments[-1], event.detail["lost_bytes"])
+
+    def _set_broker_right(self, event: Event) -> None:
+        """Set a broker's clock right, and do what an operator does where its controller stands
+        still since: start it anew.
+
+        ⚠ Kafka's controller gathers records until a time of the wall clock comes (4.2, its
+        `BatchAccumulator`). Where that is set back by a day just then, it makes no topic, and
+        deletes none, for a day, while producers and consumers notice nothing."""
+        self._cluster.clocks[event.who].ahead(0)
+        if event.detail["ahead_s"] < STANDS_STILL_S or not self._stands_still():
+            return
+        self.effects[event.kind] += 1
+        self._kill(event.who)
+        self._cluster.start(event.who, wait=False)
+
+    def _stands_still(self) -> bool:
+        """Whether brokers answer, but their controller carries out nothing."""
+        probe = Topic(f"faults.probe-{boottime_ns()}", 1, {})
+        with TopicAdmin(self._cluster.kafka_settings, "faults") as admin:
+            try:
+                admin.create([probe], 1, ASK_S)
+                admin.delete(probe.name, ASK_S)
+            except BusUnavailable:
+                with suppress(BusUnavailable):
+                    return bool(admin.list_names(probe.name, ASK_S))
+            return False
 
     def _kill_controller(self) -> None:
         """Kill the active controller, or any broker while none is known."""
