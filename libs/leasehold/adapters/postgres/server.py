@@ -137,8 +137,11 @@ class PgwireServer:
         self.loop.close()
 
     def call_soon(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """Make a call on the loop's thread as soon as it comes to it."""
-        self.loop.call_soon_threadsafe(call, *arguments)
+        """Make a call on the loop's thread as soon as it comes to it; none once the listener has
+        stopped, as everybody is gone then: a statement may outlast it that did not heed its
+        cancellation in time."""
+        with suppress(RuntimeError):  # the loop is closed
+            self.loop.call_soon_threadsafe(call, *arguments)
 
     def resume_soon(self, client: PgwireClient) -> None:
         """Make the loop go on with a client. It is woken for the first of many whose answers come
@@ -172,8 +175,7 @@ class PgwireServer:
     def tell_clients(self, processes: Collection[int]) -> None:
         """Tell clients what waits for them, as soon as their sessions are idle."""
         if processes:
-            with suppress(RuntimeError):  # the loop is closed, and everybody gone
-                self.call_soon(self._tell, processes)
+            self.call_soon(self._tell, processes)
 
     # --- on the loop -------------------------------------------------------------------------
 

@@ -245,6 +245,39 @@ def test_stopping_tells_clients_and_leaves_no_thread() -> None:
     assert set(threading.enumerate()) <= before
 
 
+class Late(threading.Event):
+    """What nobody sets but `let_go`."""
+
+    def set(self) -> None:
+        pass
+
+    def let_go(self) -> None:
+        super().set()
+
+
+def test_a_statement_that_outlasts_the_listener_ends_quietly() -> None:
+    """It heeds its cancellation only when the loop that its connection was of is closed."""
+    before = set(threading.enumerate())
+    late = Late()
+    shared = Shared(release=late)
+    with listening(shared, grace_s=0.1, outlasted=1) as server:
+        client = raw(server)
+        client.sendall(query("select wait()"))
+        assert shared.waiting.wait(WAIT_S)
+    client.close()
+    outlasting = set(threading.enumerate()) - before
+    assert outlasting
+    failed: list[threading.ExceptHookArgs] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(threading, "excepthook", failed.append)
+        late.let_go()
+        for thread in outlasting:
+            thread.join(WAIT_S)
+    assert not failed
+    assert shared.closed == 1
+    assert set(threading.enumerate()) <= before
+
+
 def test_a_client_that_leaves_ends_its_statement() -> None:
     shared = Shared()
     with listening(shared) as server:
