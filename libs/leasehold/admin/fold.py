@@ -54,6 +54,8 @@ SentT = TypeVar("SentT", Ack, AccessReport, HoldingReport, NodeReport, PartRepor
 
 RECENT_EVENTS_MAX: Final = 50
 RECENT_CHECKS_MAX: Final = 64
+CLAIMS_KEPT_MAX: Final = 16
+"""That nobody has said yet to count: candidates claim again every few seconds."""
 """Each with its report of every table on every node: an answer is there whole, or forgotten."""
 RATE_SECONDS_MAX: Final = 60
 HELD_BACK_MAX: Final = 1_000
@@ -189,12 +191,11 @@ def _log_seen(draft: _Draft, seen: LogSeen, now_us: int) -> None:
     view, log = draft.view, draft.view.log
     if seen.offset < log.end or seen.epoch < log.epoch or _is_foreign(view, seen.epoch):
         return
-    # Without its Claim in sight the master's name comes from the acks.
-    master = log.master if seen.epoch == log.epoch else _master_by_ack(view, seen.epoch)
+    master = log.master if seen.epoch == log.epoch else ""
     log = LogView(
         end=seen.offset + 1,
         epoch=seen.epoch,
-        master=master or _master_by_ack(view, seen.epoch),
+        master=master or _master_of(view, seen.epoch),
         lsn=max(seen.lsn, log.lsn),
         commit_us=seen.commit_us or log.commit_us,
         seen_us=now_us,
@@ -203,6 +204,7 @@ def _log_seen(draft: _Draft, seen: LogSeen, now_us: int) -> None:
         answered_through=max(seen.answered_through, log.answered_through),
         time_us=max(0 if seen.reset_us else log.time_us, seen.commit_us, seen.closed_us),
         id_horizon_us=seen.id_horizon_us or log.id_horizon_us,
+        claims=_claims_behind(log, seen.epoch),
     )
     draft.view = replace(
         view,
@@ -234,13 +236,38 @@ def _counted(seconds: tuple[Second, ...], seen: LogSeen, now_us: int) -> tuple[S
 
 
 def _claim_seen(draft: _Draft, claim: ClaimSeen, now_us: int) -> None:
+    """⚠ Who claimed while the master's last records were still on their way to it has claimed in
+    vain, and nodes pass over that (L1): what the master writes from then on counts as before."""
     view, log = draft.view, draft.view.log
-    # Of several Claims for one epoch the first wins, and none counts for an old one (L1).
     late = claim.offset < log.end or claim.epoch <= log.epoch
     if late or _is_foreign(view, claim.epoch):
         return
-    log = replace(log, end=claim.offset + 1, epoch=claim.epoch, master=claim.node, seen_us=now_us)
-    draft.view = replace(view, log=log)
+    claims = (*log.claims, claim)[-CLAIMS_KEPT_MAX:]
+    log = replace(log, end=claim.offset + 1, seen_us=now_us, claims=claims)
+    draft.view = _with_claims_heeded(replace(view, log=log))
+
+
+def _with_claims_heeded(view: ClusterView) -> ClusterView:
+    """Return the view in the term that nodes have acknowledged, where its Claim has been seen."""
+    applied = max((node.ack.epoch for node in view.nodes.values()), default=0)
+    counting = [claim.epoch for claim in view.log.claims if claim.epoch <= applied]
+    if not counting:
+        return view
+    epoch = max(counting)
+    claims = _claims_behind(view.log, epoch)
+    log = replace(view.log, epoch=epoch, master=_master_of(view, epoch), claims=claims)
+    return replace(view, log=log)
+
+
+def _claims_behind(log: LogView, epoch: int) -> tuple[ClaimSeen, ...]:
+    return tuple(claim for claim in log.claims if claim.epoch > epoch)
+
+
+def _master_of(view: ClusterView, epoch: int) -> str:
+    """Return who has that term: by its own word, or by the first Claim for it that was seen, as
+    that wins (L1); "" where nothing is known."""
+    claimed = [claim.node for claim in view.log.claims if claim.epoch == epoch]
+    return _master_by_ack(view, epoch) or next(iter(claimed), "")
 
 
 def _is_foreign(view: ClusterView, epoch: int) -> bool:
@@ -282,7 +309,7 @@ def _acknowledged(draft: _Draft, ack: Ack, _now_us: int) -> None:
     view = replace(view, nodes={**view.nodes, ack.node: NodeView(ack, since_us)})
     if ack.role == "master" and ack.epoch == view.log.epoch and not view.log.master:
         view = replace(view, log=replace(view.log, master=ack.node))
-    draft.view = view
+    draft.view = _with_claims_heeded(view)
 
 
 def _keep_last(

@@ -60,8 +60,8 @@ class LogSeen(NamedTuple):
 
 
 class ClaimSeen(NamedTuple):
-    """A Claim in the log. Only a reader of the whole log knows whether it counts (L1); the next
-    Decisions record of its epoch settles it."""
+    """A Claim in the log. Only a reader of the whole log knows whether it counts (L1): nodes say so
+    in what they acknowledge, and a Decisions record of its epoch."""
 
     offset: int
     epoch: int
@@ -140,7 +140,8 @@ Event: TypeAlias = (
 class LogView:
     """How far the log is: `end` is its next offset, and `seen_us` when its newest record was read.
 
-    `time_us` is the log's time: no commit up to here is later, and every later one is.
+    `time_us` is the log's time: no commit up to here is later, and every later one is. `claims` are
+    those of later epochs, of which nobody has said yet that they count.
     """
 
     end: int = 0
@@ -153,6 +154,7 @@ class LogView:
     answered_through: int = 0
     time_us: int = 0
     id_horizon_us: int = 0
+    claims: tuple[ClaimSeen, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.admin.fold import COPIES_MAX, RATE_SECONDS_MAX, fold
+from leasehold.admin.fold import CLAIMS_KEPT_MAX, COPIES_MAX, RATE_SECONDS_MAX, fold
 from leasehold.admin.job_report import SPARK_SILENT_SAID_MS
 from leasehold.admin.report import (
     CHANGEFEED_SILENT_SAID_MS,
@@ -46,6 +47,39 @@ from tests.support.schema_change.made_job import index_job
 def test_a_claim_names_the_master_and_the_first_of_two_wins() -> None:
     view = seen(ClaimSeen(3, 2, "m1"), ClaimSeen(4, 2, "m2"), log(5, epoch=2))
     assert (view.log.master, view.log.epoch, view.log.end) == ("m1", 2, 6)
+
+
+def test_l1_a_claim_that_came_between_a_masters_records_changes_nothing() -> None:
+    """Its candidate had not applied the last of them, so no reader counts it. Nodes acknowledge on
+    in the master's term, and what the master writes is the log."""
+    master = ack("m1", "master", epoch=2, offset=4)
+    view = seen(log(3, epoch=2), master, ClaimSeen(4, 3, "m2"), log(5, epoch=2, lsn=51))
+    assert (view.log.master, view.log.epoch, view.log.lsn) == ("m1", 2, 51)
+    view = fold(view, ack("r1", epoch=2, offset=6), NOW)
+    assert (view.log.master, view.log.epoch) == ("m1", 2)
+
+
+@pytest.mark.parametrize("claim_first", [True, False])
+def test_l1_a_claim_counts_once_a_node_has_acknowledged_in_its_term(claim_first: bool) -> None:
+    claim, acked = ClaimSeen(4, 3, "m2"), ack("r1", epoch=3, offset=5)
+    view = seen(log(3, epoch=2), ack("m1", "master", epoch=2, offset=4))
+    for event in (claim, acked) if claim_first else (acked, claim):
+        view = fold(view, event, NOW)
+    assert (view.log.master, view.log.epoch, view.log.claims) == ("m2", 3, ())
+
+
+def test_l1_of_two_claims_the_one_that_nodes_count_names_the_master() -> None:
+    """The first was in vain, and the second, for the same term, follows what was applied."""
+    view = seen(log(3, epoch=2), ClaimSeen(4, 3, "m2"), log(5, epoch=2), ClaimSeen(6, 3, "m3"))
+    view = fold(view, ack("m3", "master", epoch=3, offset=7), NOW)
+    assert (view.log.master, view.log.epoch) == ("m3", 3)
+    assert fold(view, log(7, epoch=3, lsn=60), NOW).log.lsn == 60
+
+
+def test_claims_that_nobody_counts_are_not_kept_without_bound() -> None:
+    view = seen(log(1, epoch=2), *(ClaimSeen(at, 3, "m2") for at in range(2, 100)))
+    assert len(view.log.claims) <= CLAIMS_KEPT_MAX
+    assert view.log.epoch == 2
 
 
 def test_a_deposed_master_changes_nothing() -> None:
