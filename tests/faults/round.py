@@ -378,7 +378,12 @@ class _Round:
             if name in self._parts.readers and not found.ack.coherent:
                 return f"{name} is not coherent"
             if found.ack.role == "master" and name != view.log.master:
-                return f"{name} still takes itself for master"
+                seen = view.log
+                return (
+                    f"{name} takes itself for master of epoch {found.ack.epoch}, and the log has"
+                    f" {seen.master} of epoch {seen.epoch} at offset {seen.end},"
+                    f" {len(seen.claims)} Claims behind"
+                )
         if not self._cluster.redis.master():
             return "Redis has no master"
         several = len(self._parts.broker_names) > 1
