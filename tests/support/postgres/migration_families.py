@@ -236,6 +236,76 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], str, list[Any]]]] = {
         "select * from log order by rank",
         [(1, "x"), (2, "z")],
     ),
+    "a foreign key that is checked later, and checked": (
+        (
+            "create table box (id int primary key)",
+            "insert into box values (1), (2)",
+            "alter table item add box int",
+            (
+                "alter table item add constraint in_box foreign key (box) references box (id)"
+                " on delete cascade not valid"
+            ),
+            "alter table item validate constraint in_box",
+            "alter table shop add constraint large check (size > 1) not valid",
+            "alter table shop rename constraint large to size_large",
+            "alter table shop validate constraint size_large",
+        ),
+        (
+            "select conname, convalidated::int, pg_get_constraintdef(oid) from pg_constraint"
+            " where conname in ('in_box', 'size_large') order by 1"
+        ),
+        [
+            ("in_box", 1, "FOREIGN KEY (box) REFERENCES box(id) ON DELETE CASCADE"),
+            ("size_large", 1, "CHECK ((size > 1))"),
+        ],
+    ),
+    "a constraint that is checked later, and checked by the same statement": (
+        (
+            (
+                "alter table shop add constraint large check (size > 1) not valid,"
+                " validate constraint large"
+            ),
+        ),
+        "select convalidated::int from pg_constraint where conname = 'large'",
+        [(1,)],
+    ),
+    "a key that is made unique, and a foreign key of its own table to it": (
+        (
+            "alter table shop add parent varchar(20)",
+            "alter table shop add constraint shop_named unique (name)",
+            "alter table shop add constraint above foreign key (parent) references shop (name)",
+            "create index shop_by_parent on shop (parent)",
+            "insert into shop (id, name, parent) values (3, 'e f', 'a b')",
+        ),
+        "select id, parent from shop order by id",
+        [(1, None), (2, None), (3, "a b")],
+    ),
+    "what is made unique, and foreign keys of another table and of a new one": (
+        (
+            "alter table item add size int",
+            "alter table shop add constraint by_size unique (size)",
+            "alter table item add constraint item_size foreign key (size) references shop (size)",
+            "create table box (id int primary key, size int references shop (size))",
+            "insert into shop (id, size) values (3, 7)",
+            "update item set size = 7 where id = 1",
+            "insert into box values (1, 5)",
+        ),
+        "select i.id, i.size, b.size from item i left join box b on b.id = i.id order by 1",
+        [(1, 7, 5), (2, None, None)],
+    ),
+    "a foreign key to what the same statement makes unique, said before it": (
+        (
+            (
+                "alter table item add constraint f foreign key (id) references item (shop_id),"
+                " add constraint k unique (shop_id), validate constraint f"
+            ),
+        ),
+        (
+            "select conname, pg_get_constraintdef(oid) from pg_constraint"
+            " where conname in ('f', 'k') order by 1"
+        ),
+        [("f", "FOREIGN KEY (id) REFERENCES item(shop_id)"), ("k", "UNIQUE (shop_id)")],
+    ),
 }
 
 REFUSED: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
@@ -274,5 +344,24 @@ REFUSED: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
         ("alter table shop drop column note", "alter table shop add note int"),
         "0A000",
         "an earlier one takes away",
+    ),
+    "foreign keys of two tables to what each makes unique": (
+        (
+            "alter table shop add constraint by_size unique (size)",
+            "alter table item add constraint by_shop unique (shop_id)",
+            "alter table shop add constraint f foreign key (id) references item (shop_id)",
+            "alter table item add constraint g foreign key (id) references shop (size) not valid",
+        ),
+        "0A000",
+        "COMMIT one of the UNIQUE constraints first",
+    ),
+    "a constraint that is checked later over another type, and checked": (
+        (
+            "alter table item add constraint dear check (price > 0) not valid",
+            "alter table item alter price type int using price::int",
+            "alter table item validate constraint dear",
+        ),
+        "0A000",
+        "whose check 'dear' an earlier one changes already",
     ),
 }

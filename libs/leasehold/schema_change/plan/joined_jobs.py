@@ -69,8 +69,9 @@ def join_plans(
             path = _name_as_before(more, path, renamed)
         if path.name[1] in new and _DEFAULT in fields_of(path):
             path = delay_default(path)
-        if path.new and isinstance(path.element, ForeignKey) and path.element.index in indexes:
-            path = delay_behind(path, indexes[path.element.index])
+        if path.new and isinstance(path.element, ForeignKey):
+            needed = _find_needed_indexes(path.element, first.job.table_id)
+            path = delay_behind(path, (indexes[each] for each in needed & indexes.keys()))
         paths.append(path)
     if not paths:
         return None
@@ -94,6 +95,11 @@ def join_plans(
         (*first.within, *more.within),
         tuple(paths),
     )
+
+
+def _find_needed_indexes(key: ForeignKey, table_id: int) -> set[int]:
+    """Return the indexes of a foreign key's own table by which rows are found for it."""
+    return {key.index, key.parent_index} if key.parent == table_id else {key.index}
 
 
 def _name_as_before(

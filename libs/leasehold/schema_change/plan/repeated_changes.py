@@ -20,7 +20,10 @@ from leasehold.schema_change.steps.element_paths import (
     drop_column,
     drop_index,
     find_hiding_stage,
+    make_valid,
     rename,
+    stays_not_valid,
+    validates,
 )
 
 DEFAULT_FIELDS: Final = frozenset(
@@ -48,6 +51,12 @@ def join_repeated(first: JobPlan, more: JobPlan) -> tuple[JobPlan, JobPlan]:
         if retyped is not None and fields_of(path) == _NULLABLE:
             shown = _with_null(retyped, allowed=not path.before_commit)
             left = [shown if each is retyped else each for each in left]
+            continue
+        unproved = next((p for p in left if find_place(p) == place and stays_not_valid(p)), None)
+        if unproved is not None and validates(path) and not _is_retyped(unproved, left):
+            assert isinstance(unproved.element, Check | ForeignKey), "it can be NOT VALID"
+            valid = make_valid(unproved, unproved.element)
+            left = [valid if each is unproved else each for each in left]
             continue
         earlier = [each for each in left if find_place(each) == place]
         superseded, made = _supersede(earlier, path)
@@ -86,6 +95,13 @@ def fields_of(path: ElementPath) -> frozenset[str]:
 def stages_of(path: ElementPath) -> tuple[Stage, ...]:
     """Return all stages of a path."""
     return (*path.before_commit, *path.after_commit)
+
+
+def _is_retyped(path: ElementPath, paths: Sequence[ElementPath]) -> bool:
+    """Say whether a constraint is over a column that takes another's place. ⚠ It can't be proved
+    before that one is filled."""
+    assert isinstance(path.element, Check | ForeignKey), "a constraint"
+    return any(gives_type(each) and each.name[1] in path.element.columns for each in paths)
 
 
 def _with_null(path: ElementPath, *, allowed: bool) -> ElementPath:
