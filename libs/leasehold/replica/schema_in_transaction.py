@@ -295,6 +295,8 @@ def _why_closed(before: Descriptor, after: Descriptor) -> str:
             continue
         if column.ordinal:
             return f"column {column.name!r} gets another type"
+        if column.name in before.by_name:
+            return f"column {column.name!r} has a name that another one has until then"
         if column.generated or (column.has_default and default_of_old_rows(column) is None):
             return f"each row has a value of its own in column {column.name!r}"
     return "it gets other locks" if before.row_locks != after.row_locks else ""

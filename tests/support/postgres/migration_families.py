@@ -306,6 +306,21 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], str, list[Any]]]] = {
         ),
         [("f", "FOREIGN KEY (id) REFERENCES item(shop_id)"), ("k", "UNIQUE (shop_id)")],
     ),
+    "a column dropped and made again": (
+        ("alter table shop drop column note", "alter table shop add note int not null default 4"),
+        "select * from shop order by id",
+        [(1, "a b", 5, 4), (2, "c d", None, 4)],
+    ),
+    "a column under the name of one that is called otherwise": (
+        (
+            "create index by_note on shop (note)",
+            "alter table shop rename column note to remark",
+            "alter table shop add column note varchar(9) not null default ''",
+            "alter table shop add check (remark <> '')",
+        ),
+        "select id, note, remark from shop order by id",
+        [(1, "", "n"), (2, "", "n")],
+    ),
 }
 
 REFUSED: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
@@ -340,10 +355,23 @@ REFUSED: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
         "0A000",
         "gets another type",
     ),
-    "a column dropped and made again": (
-        ("alter table shop drop column note", "alter table shop add note int"),
+    "rows of a column that was dropped and made again": (
+        (
+            "alter table shop drop column note",
+            "alter table shop add note int",
+            "update shop set note = 1",
+        ),
         "0A000",
-        "an earlier one takes away",
+        "has a name that another one has until then",
+    ),
+    "an index over a column that was dropped and made again": (
+        (
+            "alter table shop drop column note",
+            "alter table shop add note int",
+            "create index on shop (note)",
+        ),
+        "0A000",
+        "has a name that another one has until this job has ended",
     ),
     "foreign keys of two tables to what each makes unique": (
         (

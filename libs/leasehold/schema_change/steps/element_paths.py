@@ -140,9 +140,28 @@ def add_column(column: Column, *, at_once: bool = True) -> ElementPath:
     )
 
 
-def show_later(path: ElementPath, steps: int) -> ElementPath:
-    """Return the path of a new column that is shown so many steps later."""
-    return replace(path, after_commit=(*(UNCHANGED,) * steps, *path.after_commit))
+def show_behind(path: ElementPath, former: ElementPath) -> ElementPath:
+    """Return the path of a new column that has the name of another one, `former`, which goes or
+    gets another name. ⚠ A version that shows neither is between those that show one: two that may
+    be in use would tell two values of one name."""
+    shown = tuple(stage for stage in path.after_commit if stage != UNCHANGED)
+    waits = (UNCHANGED,) * (_find_letting_stage(former) + 1)
+    return replace(path, after_commit=(*waits, *shown))
+
+
+def is_shown_late(path: ElementPath) -> bool:
+    """Say whether a path is that of a new column which the commit step does not show yet."""
+    new = path.new and isinstance(path.element, Column)
+    return new and path.after_commit[:1] == (UNCHANGED,)
+
+
+def _find_letting_stage(path: ElementPath) -> int:
+    """Return the stage after the commit, from 0, in which no version finds a column any more by the
+    name that it had."""
+    for number, stage in enumerate(path.after_commit):
+        if stage.change is not None and stage.change.get("alias") == "":
+            return number
+    return find_hiding_stage(path)
 
 
 def add_required(column: Column) -> tuple[ElementPath, ElementPath]:
