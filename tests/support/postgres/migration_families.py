@@ -321,6 +321,48 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], str, list[Any]]]] = {
         "select id, note, remark from shop order by id",
         [(1, "", "n"), (2, "", "n")],
     ),
+    "rename a table, write it, copy its rows, and drop it": (
+        (
+            "alter table item rename to parcel",
+            "insert into parcel values (3, 1, 3.50)",
+            "create table box (id int primary key, price numeric(8, 2))",
+            "insert into box select id, price from parcel",
+            "drop table if exists parcel",
+        ),
+        (
+            "select id, price::text, (select count(*) from information_schema.tables where"
+            " table_name in ('item', 'parcel')) from box order by id"
+        ),
+        [(1, "1.50", 0), (2, "2.50", 0), (3, "3.50", 0)],
+    ),
+    "rename a table and its key twice": (
+        (
+            "alter table item rename to crate",
+            "alter table crate rename constraint item_pkey to crate_pkey",
+            "alter table crate rename to parcel",
+            "alter index crate_pkey rename to parcel_pkey",
+            "insert into parcel values (3, 1, 3.50)",
+        ),
+        (
+            "select conrelid::regclass::text, conname, (select count(*) from parcel)"
+            " from pg_constraint where contype = 'p' and connamespace = 'public'::regnamespace"
+            " order by 2"
+        ),
+        [("parcel", "parcel_pkey", 3), ("shop", "shop_pkey", 3)],
+    ),
+    "rename a table and back": (
+        (
+            "alter table item rename to parcel",
+            "alter table parcel rename to item",
+            "alter table item add note text",
+            "insert into item values (3, 1, null, 'x')",
+        ),
+        (
+            "select id, note, (select count(*) from pg_class where relname = 'item_pkey')"
+            " from item order by id"
+        ),
+        [(1, None, 1), (2, None, 1), (3, "x", 1)],
+    ),
 }
 
 REFUSED: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {

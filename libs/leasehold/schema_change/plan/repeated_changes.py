@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps.element_paths import (
@@ -25,12 +26,14 @@ from leasehold.schema_change.steps.element_paths import (
     stays_not_valid,
     validates,
 )
+from leasehold.schema_change.steps.table_paths import rename_key
 
 DEFAULT_FIELDS: Final = frozenset(
     ("default", "default_expression", "moment", "moment_zone", "numbering", "owns")
 )
 _NULLABLE: Final = frozenset(("nullable", "not_null_enforced"))
 _NAME: Final = frozenset(("name", "alias"))
+_TABLE_NAME: Final = _NAME | {"key_name"}
 _WORDING: Final = (
     frozenset(("expression",)),
     frozenset(("expressions", "predicate")),
@@ -144,6 +147,8 @@ def _supersede(
         return unchanged
     if both <= _NAME and isinstance(before, Column | Index | Check | ForeignKey):
         return again, _rename(before, path)
+    if both <= _TABLE_NAME and isinstance(before, Descriptor):
+        return again, _rename_table(before, other, path)
     if both <= DEFAULT_FIELDS or both in _WORDING:
         return again, _change_once(before, other, path)
     return unchanged
@@ -170,6 +175,24 @@ def _rename(before: Column | Index | Check | ForeignKey, path: ElementPath) -> l
         if stage.change and "name" in stage.change
     ]
     return [] if said == before.name else [replace(rename(before, said), table_id=path.table_id)]
+
+
+def _rename_table(before: Descriptor, other: ElementPath, path: ElementPath) -> list[ElementPath]:
+    """Return the path of a table, and its primary key, by the names that two paths come to."""
+    said = {
+        name: value
+        for each in (other, path)
+        for stage in each.after_commit
+        for name, value in (stage.change or {}).items()
+    }
+    name = said.get("name", before.name)
+    key_name = said.get("key_name", before.key_name)
+    if name != before.name:
+        both = {"name": name, "alias": before.name, "key_name": key_name}
+        after_commit = (Stage(both), Stage({"alias": ""}))
+        return [replace(other, after_commit=after_commit)]
+    kept = key_name in (before.key_name, before.key_constraint)
+    return [] if kept else [replace(rename_key(before, key_name), table_id=path.table_id)]
 
 
 def _change_once(before: object, other: ElementPath, path: ElementPath) -> list[ElementPath]:
