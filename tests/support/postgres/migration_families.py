@@ -350,6 +350,22 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], str, list[Any]]]] = {
         ),
         [("parcel", "parcel_pkey", 3), ("shop", "shop_pkey", 3)],
     ),
+    "privileges by the names that were given": (
+        (
+            "alter table item rename to parcel",
+            "alter table parcel rename column price to fee",
+            "grant select (fee), insert on parcel to public",
+            "create table box (id int primary key)",
+            "alter table box rename to crate",
+            "grant select on crate to public",
+        ),
+        (
+            "select has_column_privilege('public', 'parcel', 'fee', 'select')::int,"
+            " has_table_privilege('public', 'parcel', 'insert')::int,"
+            " has_table_privilege('public', 'crate', 'select')::int"
+        ),
+        [(1, 1, 1)],
+    ),
     "rename a table and back": (
         (
             "alter table item rename to parcel",

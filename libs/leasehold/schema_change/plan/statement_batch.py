@@ -706,7 +706,7 @@ class StatementBatch:
         self.catalog.access = self.catalog.access.without_object(table_id)
 
     def _take_roles(self, change: RoleStatement) -> Answer:
-        access, remarks = change_access(change, self.catalog, self.actor)
+        access, remarks = change_access(change, self._ahead(), self.actor)
         self.catalog.access = access
         answer: Answer = {"access": True}
         if remarks:
