@@ -276,7 +276,10 @@ class PendingChanges:
                     for each in self.operations
                 ]
         gone = self.schema.gone_with(schema)
-        self._forget({t.table_id for t in gone}, {t.name for t in gone})
+        # What was written of a table names it as the transaction has called it then.
+        ids, names = {t.table_id for t in gone}, {t.name for t in gone}
+        names |= {each.after.name for t, each in self.schema.shown.items() if t in ids}
+        self._forget(ids, names)
         self.emptied = {k: t for k, t in self.emptied.items() if t not in gone}
         anew = {t.table_id for t in gone} | self.schema.begun_by(schema)
         self._restarted = {k: s for k, s in self._restarted.items() if k not in anew}

@@ -192,6 +192,7 @@ class BlockSchema:
         for statement, sql in said:
             assert not isinstance(statement, Explain), "that changes nothing"
             planned = {*script.plans}
+            known = {a.name: script.catalog.newest(t).name for t, a in script.altered.items()}
             of_view = as_of_view(statement, script.catalog.access)
             answer = script.take(statement, sql, b"", context, lambda _: -1)
             if _needs_hold(script):
@@ -199,7 +200,8 @@ class BlockSchema:
             notices += read_all_told(answer)
             if isinstance(statement, DropTable) and answer.keys() != {"notice"}:
                 # Of those that one text drops some may not be there.
-                drops.append(statement)
+                # ⚠ The master does not hear what was said of a table that goes: not its new name.
+                drops.append(replace(statement, name=known.get(statement.name, statement.name)))
                 forgotten |= planned - script.plans.keys()
             elif answer.keys() != {"notice"}:
                 late |= {len(texts)} if _is_late(of_view) else set()
@@ -295,6 +297,8 @@ def _why_closed(before: Descriptor, after: Descriptor) -> str:
             continue
         if column.ordinal:
             return f"column {column.name!r} gets another type"
+        if column.name in before.by_name:
+            return f"column {column.name!r} has a name that another one has until then"
         if column.generated or (column.has_default and default_of_old_rows(column) is None):
             return f"each row has a value of its own in column {column.name!r}"
     return "it gets other locks" if before.row_locks != after.row_locks else ""

@@ -236,6 +236,149 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], str, list[Any]]]] = {
         "select * from log order by rank",
         [(1, "x"), (2, "z")],
     ),
+    "a foreign key that is checked later, and checked": (
+        (
+            "create table box (id int primary key)",
+            "insert into box values (1), (2)",
+            "alter table item add box int",
+            (
+                "alter table item add constraint in_box foreign key (box) references box (id)"
+                " on delete cascade not valid"
+            ),
+            "alter table item validate constraint in_box",
+            "alter table shop add constraint large check (size > 1) not valid",
+            "alter table shop rename constraint large to size_large",
+            "alter table shop validate constraint size_large",
+        ),
+        (
+            "select conname, convalidated::int, pg_get_constraintdef(oid) from pg_constraint"
+            " where conname in ('in_box', 'size_large') order by 1"
+        ),
+        [
+            ("in_box", 1, "FOREIGN KEY (box) REFERENCES box(id) ON DELETE CASCADE"),
+            ("size_large", 1, "CHECK ((size > 1))"),
+        ],
+    ),
+    "a constraint that is checked later, and checked by the same statement": (
+        (
+            (
+                "alter table shop add constraint large check (size > 1) not valid,"
+                " validate constraint large"
+            ),
+        ),
+        "select convalidated::int from pg_constraint where conname = 'large'",
+        [(1,)],
+    ),
+    "a key that is made unique, and a foreign key of its own table to it": (
+        (
+            "alter table shop add parent varchar(20)",
+            "alter table shop add constraint shop_named unique (name)",
+            "alter table shop add constraint above foreign key (parent) references shop (name)",
+            "create index shop_by_parent on shop (parent)",
+            "insert into shop (id, name, parent) values (3, 'e f', 'a b')",
+        ),
+        "select id, parent from shop order by id",
+        [(1, None), (2, None), (3, "a b")],
+    ),
+    "what is made unique, and foreign keys of another table and of a new one": (
+        (
+            "alter table item add size int",
+            "alter table shop add constraint by_size unique (size)",
+            "alter table item add constraint item_size foreign key (size) references shop (size)",
+            "create table box (id int primary key, size int references shop (size))",
+            "insert into shop (id, size) values (3, 7)",
+            "update item set size = 7 where id = 1",
+            "insert into box values (1, 5)",
+        ),
+        "select i.id, i.size, b.size from item i left join box b on b.id = i.id order by 1",
+        [(1, 7, 5), (2, None, None)],
+    ),
+    "a foreign key to what the same statement makes unique, said before it": (
+        (
+            (
+                "alter table item add constraint f foreign key (id) references item (shop_id),"
+                " add constraint k unique (shop_id), validate constraint f"
+            ),
+        ),
+        (
+            "select conname, pg_get_constraintdef(oid) from pg_constraint"
+            " where conname in ('f', 'k') order by 1"
+        ),
+        [("f", "FOREIGN KEY (id) REFERENCES item(shop_id)"), ("k", "UNIQUE (shop_id)")],
+    ),
+    "a column dropped and made again": (
+        ("alter table shop drop column note", "alter table shop add note int not null default 4"),
+        "select * from shop order by id",
+        [(1, "a b", 5, 4), (2, "c d", None, 4)],
+    ),
+    "a column under the name of one that is called otherwise": (
+        (
+            "create index by_note on shop (note)",
+            "alter table shop rename column note to remark",
+            "alter table shop add column note varchar(9) not null default ''",
+            "alter table shop add check (remark <> '')",
+        ),
+        "select id, note, remark from shop order by id",
+        [(1, "", "n"), (2, "", "n")],
+    ),
+    "rename a table, write it, copy its rows, and drop it": (
+        (
+            "alter table item rename to parcel",
+            "insert into parcel values (3, 1, 3.50)",
+            "create table box (id int primary key, price numeric(8, 2))",
+            "insert into box select id, price from parcel",
+            "drop table if exists parcel",
+        ),
+        (
+            "select id, price::text, (select count(*) from information_schema.tables where"
+            " table_name in ('item', 'parcel')) from box order by id"
+        ),
+        [(1, "1.50", 0), (2, "2.50", 0), (3, "3.50", 0)],
+    ),
+    "rename a table and its key twice": (
+        (
+            "alter table item rename to crate",
+            "alter table crate rename constraint item_pkey to crate_pkey",
+            "alter table crate rename to parcel",
+            "alter index crate_pkey rename to parcel_pkey",
+            "insert into parcel values (3, 1, 3.50)",
+        ),
+        (
+            "select conrelid::regclass::text, conname, (select count(*) from parcel)"
+            " from pg_constraint where contype = 'p' and connamespace = 'public'::regnamespace"
+            " order by 2"
+        ),
+        [("parcel", "parcel_pkey", 3), ("shop", "shop_pkey", 3)],
+    ),
+    "privileges by the names that were given": (
+        (
+            "alter table item rename to parcel",
+            "alter table parcel rename column price to fee",
+            "grant select (fee), insert on parcel to public",
+            "create table box (id int primary key)",
+            "alter table box rename to crate",
+            "grant select on crate to public",
+        ),
+        (
+            "select has_column_privilege('public', 'parcel', 'fee', 'select')::int,"
+            " has_table_privilege('public', 'parcel', 'insert')::int,"
+            " has_table_privilege('public', 'crate', 'select')::int"
+        ),
+        [(1, 1, 1)],
+    ),
+    "rename a table and back": (
+        (
+            "alter table item rename to parcel",
+            "alter table parcel rename to item",
+            "alter table item add note text",
+            "insert into item values (3, 1, null, 'x')",
+        ),
+        (
+            "select id, note, (select count(*) from pg_class where relname = 'item_pkey')"
+            " from item order by id"
+        ),
+        [(1, None, 1), (2, None, 1), (3, "x", 1)],
+    ),
 }
 
 REFUSED: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
@@ -270,9 +413,41 @@ REFUSED: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
         "0A000",
         "gets another type",
     ),
-    "a column dropped and made again": (
-        ("alter table shop drop column note", "alter table shop add note int"),
+    "rows of a column that was dropped and made again": (
+        (
+            "alter table shop drop column note",
+            "alter table shop add note int",
+            "update shop set note = 1",
+        ),
         "0A000",
-        "an earlier one takes away",
+        "has a name that another one has until then",
+    ),
+    "an index over a column that was dropped and made again": (
+        (
+            "alter table shop drop column note",
+            "alter table shop add note int",
+            "create index on shop (note)",
+        ),
+        "0A000",
+        "has a name that another one has until this job has ended",
+    ),
+    "foreign keys of two tables to what each makes unique": (
+        (
+            "alter table shop add constraint by_size unique (size)",
+            "alter table item add constraint by_shop unique (shop_id)",
+            "alter table shop add constraint f foreign key (id) references item (shop_id)",
+            "alter table item add constraint g foreign key (id) references shop (size) not valid",
+        ),
+        "0A000",
+        "COMMIT one of the UNIQUE constraints first",
+    ),
+    "a constraint that is checked later over another type, and checked": (
+        (
+            "alter table item add constraint dear check (price > 0) not valid",
+            "alter table item alter price type int using price::int",
+            "alter table item validate constraint dear",
+        ),
+        "0A000",
+        "whose check 'dear' an earlier one changes already",
     ),
 }

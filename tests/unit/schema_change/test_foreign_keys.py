@@ -104,6 +104,50 @@ def test_it_waits_for_its_index_and_is_verified_before_it_is_public(catalog: Cat
     assert job.needs == (1,)
 
 
+def test_it_waits_for_the_index_that_its_statement_makes_of_what_it_refers_to(
+    catalog: Catalog,
+) -> None:
+    """Wherever that is said: rows are looked up by it, so it is filled and unique before."""
+    key_said, unique_said = "ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES c (h)", "ADD UNIQUE (h)"
+    steps = [
+        plan_steps(catalog, f"ALTER TABLE c {', '.join(said)}")
+        for said in ((key_said, unique_said), (unique_said, key_said))
+    ]
+    assert steps[0] == steps[1]
+    filled = next(n for n, step in enumerate(steps[0]) if ("index", "write-only") in step)
+    enforced = next(n for n, step in enumerate(steps[0]) if ("foreign key", "write-only") in step)
+    assert filled + 2 == enforced, "after the step that proves it unique"
+    run(catalog, f"ALTER TABLE c {key_said}, {unique_said}")
+    table = catalog.resolve("c")
+    (key,) = table.foreign_keys
+    (unique,) = (index for index in table.indexes if index.constraint)
+    assert key.parent_index == unique.element_id
+
+
+def test_one_that_goes_is_nothing_to_refer_to(catalog: Catalog) -> None:
+    run(catalog, "ALTER TABLE c ADD CONSTRAINT k UNIQUE (h)")
+    with pytest.raises(Refused, match="nor UNIQUE"):
+        planned(catalog, "ALTER TABLE c ADD FOREIGN KEY (a) REFERENCES c (h), DROP CONSTRAINT k")
+
+
+@pytest.mark.parametrize("said", ["FOREIGN KEY (a) REFERENCES p", "CHECK (a > 0)"])
+def test_not_valid_and_validated_by_one_statement_is_valid(catalog: Catalog, said: str) -> None:
+    begun = f"ALTER TABLE c ADD CONSTRAINT k {said}"
+    assert plan_steps(catalog, f"{begun} NOT VALID, VALIDATE CONSTRAINT k") == plan_steps(
+        catalog, begun
+    )
+
+
+def plan_steps(catalog: Catalog, sql: str) -> list[list[tuple[str, str]]]:
+    """Return the kinds and states of what each step changes, sorted."""
+    made = planned(catalog, sql)
+    assert isinstance(made, JobPlan), made
+    return [
+        sorted((edit.kind.value, edit.state) for edit in step.edits if edit.before != edit.after)
+        for step in made.job.steps
+    ]
+
+
 def test_what_becomes_of_rows_that_refer_is_kept(catalog: Catalog) -> None:
     """A descriptor from before there were actions says nothing, and means NO ACTION."""
     said = "REFERENCES p ON DELETE SET NULL ON UPDATE CASCADE"

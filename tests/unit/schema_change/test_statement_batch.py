@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.edits import apply_edits
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import job_from_wire
 from leasehold.catalog.namespaces import NAMESPACES_FROM
@@ -110,6 +112,37 @@ def test_what_a_new_table_loses_again_is_not_there(catalog: Catalog) -> None:
     taken, answer = script(catalog, f"{NEW}; DROP TABLE n; {NEW}; DROP TABLE n")
     assert taken.writes == ()
     assert answer["statements"][1] == {"table": 3}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE c RENAME t TO r; ALTER TABLE c ADD t text DEFAULT 'x'",
+        "ALTER TABLE c RENAME t TO r; ALTER TABLE c ADD t text; ALTER TABLE c RENAME r TO s",
+        "ALTER TABLE c RENAME t TO r; ALTER TABLE c ADD t int; ALTER TABLE c DROP r",
+        "ALTER TABLE c DROP t; ALTER TABLE c ADD t int NOT NULL DEFAULT 1",
+        "ALTER TABLE c DROP n; ALTER TABLE c ADD n timestamptz DEFAULT now()",
+        "ALTER TABLE c ADD x int; ALTER TABLE c RENAME x TO y; ALTER TABLE c ADD x int DEFAULT 3",
+    ],
+)
+def test_a_name_means_one_column_in_versions_that_may_be_in_use_together(
+    catalog: Catalog, sql: str
+) -> None:
+    """A column has the name of one that goes, or is called otherwise, when no version that is in
+    use finds that one by it."""
+    taken, _ = script(catalog, sql)
+    (job,) = taken.jobs.values()
+    versions = [catalog.newest(job.table_id)]
+    for step in job.steps:
+        versions.append(apply_edits(versions[-1], job.edits_in(step, job.table_id)))
+    for before, after in pairwise(versions):
+        for name in ("t", "n", "x", "y", "r", "s"):
+            found = {
+                version.by_name.get(name) or version.by_alias.get(name)
+                for version in (before, after)
+            } - {None}
+            assert len({column.element_id for column in found if column is not None}) < 2, name
+    assert versions[-1].by_name.keys() >= {sql.rpartition(" ADD ")[2].split()[0]}
 
 
 def test_jobs_on_different_tables_begin_together(catalog: Catalog) -> None:

@@ -121,18 +121,25 @@ def read_actions(
 
 
 def _in_order(actions: Sequence[Action], going: set[str]) -> Sequence[Action]:
-    """Return the actions as they stand; where that makes a difference (another type, a column under
-    the name of one that goes) in PostgreSQL's order: what goes, types, all else."""
+    """Return the actions as they stand, foreign keys behind what they refer to, and what is said of
+    constraints behind those; where that makes a difference (another type, a column under the name
+    of one that goes) in PostgreSQL's order: what goes, types, all else."""
     again = any(isinstance(a, AddColumn) and a.column.name in going for a in actions)
     if not again and not any(isinstance(action, AlterType) for action in actions):
-        return actions
+        return sorted(actions, key=lambda action: max(2, _pass(action)))
     return sorted(actions, key=_pass)
 
 
 def _pass(action: Action) -> int:
     if isinstance(action, SetDefault) and action.value is None:
         return 0
-    return 0 if isinstance(action, _FIRST) else 1 if isinstance(action, AlterType) else 2
+    if isinstance(action, _FIRST):
+        return 0
+    if isinstance(action, AlterType):
+        return 1
+    if isinstance(action, AddForeignKey):
+        return 3
+    return 4 if isinstance(action, ValidateConstraint | AlterConstraint) else 2
 
 
 def _rename_table(draft: TableDraft, action: RenameTable) -> None:

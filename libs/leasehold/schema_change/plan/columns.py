@@ -84,9 +84,9 @@ def add_column(draft: TableDraft, action: AddColumn) -> None:
             )
         draft.notices.append(f"column {definition.name!r} exists already, nothing was done")
         return
-    waits = 0
+    former = None
     if definition.name in table.by_name:
-        waits = _wait_for_former(draft, definition)
+        former = _find_former(draft, definition)
     if len(table.columns) + len(draft.paths) >= COLUMNS_MAX:
         raise OutOfRange(
             f"table {table.name!r} has {COLUMNS_MAX} columns, the most allowed", **named
@@ -101,12 +101,14 @@ def add_column(draft: TableDraft, action: AddColumn) -> None:
             column = replace(column, moment=draft.context, moment_zone=definition.zone)
         if column.nullable or column.has_default:
             path = element_paths.add_column(column, at_once=draft.in_place)
-            draft.take(element_paths.show_later(path, waits), f"column {column.name}")
+            if former is not None:
+                path = element_paths.show_behind(path, former)
+            draft.take(path, f"column {column.name}")
         else:
             for path in element_paths.add_required(column):
                 draft.take(path, f"column {column.name}")
         draft.columns[column.name] = column
-    if definition.name in table.by_name:
+    if former is not None:
         draft.made_again.add(column.element_id)
     if definition.unique is not None:
         add_unique(draft, definition.unique)
@@ -116,11 +118,10 @@ def add_column(draft: TableDraft, action: AddColumn) -> None:
         add_foreign_key(draft, definition.references)
 
 
-def _wait_for_former(draft: TableDraft, definition: ColumnDefinition) -> int:
-    """Return how many steps later than others a column is shown whose name another one has, which
-    the same statement drops. ⚠ A version that shows neither is between those that show one: two
-    that may be in use would tell two values of one name. Raises FeatureNotSupported where it would
-    be shown before, since something over it is enforced."""
+def _find_former(draft: TableDraft, definition: ColumnDefinition) -> ElementPath:
+    """Return the path of the column that has the name of a new one, and that the same statement
+    drops. Raises FeatureNotSupported where the new one would be shown before that has gone, since
+    something over it is enforced."""
     former = draft.table.by_name[definition.name]
     numbered = definition.numbering is not None or definition.generated is not None
     required = not definition.nullable and not (
@@ -135,8 +136,7 @@ def _wait_for_former(draft: TableDraft, definition: ColumnDefinition) -> int:
             column=definition.name,
             position=definition.position,
         )
-    removed = next(p for p in draft.paths if p.element is former and p.after_commit)
-    return element_paths.find_hiding_stage(removed) + 1
+    return next(p for p in draft.paths if p.element is former and p.after_commit)
 
 
 def _add_generated(draft: TableDraft, column: Column, definition: GeneratedDefinition) -> None:

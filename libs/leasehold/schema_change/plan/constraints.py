@@ -13,6 +13,7 @@ from leasehold.catalog.states import State
 from leasehold.model.errors import (
     DuplicateConstraint,
     DuplicateObject,
+    FeatureNotSupported,
     OutOfRange,
     UnknownObject,
     WrongObject,
@@ -29,7 +30,11 @@ from leasehold.schema_change.plan.foreign_keys import (
     select_referring,
 )
 from leasehold.schema_change.steps import element_paths, table_paths
-from leasehold.schema_change.steps.element_paths import ElementPath
+from leasehold.schema_change.steps.element_paths import (
+    ElementPath,
+    make_valid,
+    stays_not_valid,
+)
 from leasehold.sql.expressions.expression import columns_of_expression, compile_condition, zone_kept
 from leasehold.sql.syntax.statements import (
     AlterConstraint,
@@ -86,19 +91,14 @@ def add_check(draft: TableDraft, check: CheckDefinition) -> None:
     draft.take(element_paths.add_check(made, not_valid=check.not_valid), f"constraint {name}")
 
 
-def add_foreign_key(
-    draft: TableDraft, definition: ForeignKeyDefinition, *, new_table: bool = False
-) -> None:
-    """Add FOREIGN KEY (…) REFERENCES …, with an index over its columns where there is none.
-    That of a `new_table` may refer to what is UNIQUE by the same statement."""
+def add_foreign_key(draft: TableDraft, definition: ForeignKeyDefinition) -> None:
+    """Add FOREIGN KEY (…) REFERENCES …, with an index over its columns where there is none. It may
+    refer to what is UNIQUE by the same statement."""
     table = draft.table
     columns = tuple(draft.column(name, definition.position) for name in definition.columns)
     draft.refuse_retyped(columns)
     itself = definition.table in table.names
-    if itself:
-        parent = _with_uniques(draft) if new_table else table
-    else:
-        parent = draft.parent(definition.table)
+    parent = _with_uniques(draft) if itself else draft.parent(definition.table)
     to = resolve_referred(definition, parent)
     check_types(columns, to, definition.position)
     check_actions(columns, definition)
@@ -110,7 +110,7 @@ def add_foreign_key(
             f"table {table.name!r} has {FOREIGN_KEYS_MAX} foreign keys, the most allowed"
         )
     draft.names.add(name)
-    index, over = _index_for(draft, columns, name)
+    index = _index_for(draft, columns, name)
     ids = tuple(column.element_id for column in columns)
     to_ids = tuple(column.element_id for column in to.columns)
     key = ForeignKey(
@@ -129,29 +129,41 @@ def add_foreign_key(
         deferrable=definition.deferrable == "immediate",
     )
     path = element_paths.add_check(key, not_valid=definition.not_valid)
-    draft.take(
-        path if over is None else element_paths.delay_behind(path, over), f"constraint {name}"
-    )
+    needed = {index, to.index_id} if itself else {index}
+    made = (p for p in draft.paths if p.new and isinstance(p.element, Index))
+    behind = element_paths.delay_behind(path, (p for p in made if p.name[1] in needed))
+    draft.take(behind, f"constraint {name}")
     if not itself:
         draft.needs.add(parent.table_id)
 
 
 def _with_uniques(draft: TableDraft) -> Descriptor:
-    """Return the table with the UNIQUE constraints that are made."""
+    """Return the table with the columns and the UNIQUE constraints that are made, and without what
+    is dropped."""
+    table = draft.table
+    there = {column.element_id for column in table.columns}
+    new = (c for c in draft.columns.values() if c.element_id not in there | draft.retyped)
     made = (path.element for path in draft.paths if path.new)
     uniques = (
         replace(each, state=State.PUBLIC, unique=True)
         for each in made
         if isinstance(each, Index) and each.constraint
     )
-    return replace(draft.table, indexes=(*draft.table.indexes, *uniques))
+    kept = (index for index in table.indexes if index.element_id not in draft.dropped)
+    return replace(table, columns=(*table.columns, *new), indexes=(*kept, *uniques))
 
 
 def validate_constraint(draft: TableDraft, action: ValidateConstraint) -> None:
-    found = _constraint(draft, action.name)
+    made = _find_made(draft, action.name)
+    found = _constraint(draft, action.name) if made is None else made.element
     if found is None:
         raise unknown_constraint(draft.table, action.name, action.position)
-    if isinstance(found, Index) or found.state is State.PUBLIC:
+    if made is not None and isinstance(found, Check | ForeignKey) and stays_not_valid(made):
+        valid = make_valid(made, found)
+        draft.paths = [valid if each is made else each for each in draft.paths]
+        return
+    assert isinstance(found, Index | Check | ForeignKey), "a constraint"
+    if made is not None or isinstance(found, Index) or found.state is State.PUBLIC:
         draft.notices.append(f"constraint {action.name!r} is valid already")
         return
     draft.take(element_paths.validate_check(found), f"constraint {found.name}")
@@ -160,7 +172,8 @@ def validate_constraint(draft: TableDraft, action: ValidateConstraint) -> None:
 def alter_constraint(draft: TableDraft, action: AlterConstraint) -> None:
     """Change when a foreign key is looked at. Raises UnknownObject (42704), WrongObject (42809)."""
     table = draft.table
-    found = _constraint(draft, action.name)
+    made = _find_made(draft, action.name)
+    found = _constraint(draft, action.name) if made is None else made.element
     of_key = action.name == table.key_constraint and not table.hidden_key
     if found is None and not of_key:
         raise unknown_constraint(table, action.name, action.position)
@@ -175,7 +188,10 @@ def alter_constraint(draft: TableDraft, action: AlterConstraint) -> None:
     if found.deferral == action.deferrable:
         draft.notices.append(f"constraint {action.name!r} is so already")
         return
-    draft.take(element_paths.defer(found, action.deferrable), f"constraint {found.name}")
+    if made is None:
+        draft.take(element_paths.defer(found, action.deferrable), f"constraint {found.name}")
+    else:
+        made.element = element_paths.deferred(found, action.deferrable)
 
 
 def drop_constraint(draft: TableDraft, action: DropConstraint) -> None:
@@ -238,23 +254,21 @@ def rename_constraint(draft: TableDraft, action: RenameConstraint) -> None:
     draft.take(element_paths.rename(found, action.to), f"constraint {found.name}")
 
 
-def _index_for(
-    draft: TableDraft, columns: tuple[Column, ...], foreign_key: str
-) -> tuple[int, ElementPath | None]:
-    """Return the id of an index over exactly these columns, and its path if it is made here."""
+def _index_for(draft: TableDraft, columns: tuple[Column, ...], foreign_key: str) -> int:
+    """Return the id of an index over exactly these columns, which is made where there is none."""
     there = find_index(draft.table, columns)
     if there is not None and there not in draft.dropped:
-        return there, None
+        return there
     ids = tuple(column.element_id for column in columns)
     for path in draft.paths:
         if path.new and isinstance(path.element, Index) and path.element.columns == ids:
-            return path.element.element_id, path
+            return path.element.element_id
     name = implied_index_name(foreign_key)
     present = sum(isinstance(path.element, Index) for path in draft.paths)
     index = make_index(draft.table, name, columns, draft.new_id(), present=present)
     made = element_paths.add_index(replace(index, implied=True), unique=False)
     draft.take(made, f"index {name}")
-    return index.element_id, made
+    return index.element_id
 
 
 def _constraint_name(
@@ -285,6 +299,29 @@ def _constraint(draft: TableDraft, name: str) -> Constraint | Index | None:
     """Return the constraint of that name, unless this statement has dropped it."""
     found = find_constraint(draft.table, name)
     return None if found is None or found.element_id in draft.dropped else found
+
+
+def _find_made(draft: TableDraft, name: str) -> ElementPath | None:
+    """Return the path of the constraint of that name that this statement makes. It comes before
+    one of the table, which has the name as well where the statement drops it. Raises
+    FeatureNotSupported for one that is made anew."""
+    anew = {id(path) for _, path in draft.remade}
+    found = next((p for p in draft.paths if p.new and _is_constraint(p, name)), None)
+    if found is not None and id(found) in anew:
+        raise FeatureNotSupported(
+            f"constraint {name!r} is made anew by the same statement, since a column that it is"
+            " over gets another type: change the constraint by a statement of its own",
+            table=draft.table.name,
+            constraint=name,
+        )
+    return found
+
+
+def _is_constraint(path: ElementPath, name: str) -> bool:
+    match path.element:
+        case Check(name=own) | ForeignKey(name=own) | Index(name=own, constraint=True):
+            return own == name
+    return False
 
 
 def find_constraint(table: Descriptor, name: str) -> Constraint | Index | None:

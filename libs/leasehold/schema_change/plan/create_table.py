@@ -87,7 +87,7 @@ def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePl
     for check in statement.checks:
         add_check(draft, replace(check, not_valid=False))
     for key in statement.foreign_keys:
-        add_foreign_key(draft, replace(key, not_valid=False), new_table=True)
+        add_foreign_key(draft, replace(key, not_valid=False))
     for parent in draft.needs:
         free_table(catalog, catalog.newest(parent))
     return CreateTablePlan(_public_at_once(table, draft), sequences=tuple(sequences))

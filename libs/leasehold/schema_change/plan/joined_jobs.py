@@ -7,13 +7,13 @@ what fails before that takes all of it back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import apply_edits
-from leasehold.catalog.elements import Column, ForeignKey, Index
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.catalog.job import Job
 from leasehold.catalog.states import State
 from leasehold.model.errors import FeatureNotSupported, Refused, UnknownColumn
@@ -35,6 +35,8 @@ from leasehold.schema_change.steps.element_paths import (
     delay_behind,
     delay_default,
     demand,
+    is_shown_late,
+    show_behind,
 )
 from leasehold.schema_change.steps.steps import steps_of
 
@@ -69,11 +71,13 @@ def join_plans(
             path = _name_as_before(more, path, renamed)
         if path.name[1] in new and _DEFAULT in fields_of(path):
             path = delay_default(path)
-        if path.new and isinstance(path.element, ForeignKey) and path.element.index in indexes:
-            path = delay_behind(path, indexes[path.element.index])
+        if path.new and isinstance(path.element, ForeignKey):
+            needed = _find_needed_indexes(path.element, first.job.table_id)
+            path = delay_behind(path, (indexes[each] for each in needed & indexes.keys()))
         paths.append(path)
     if not paths:
         return None
+    paths = _show_behind_former(paths)
     steps, point = steps_of(paths)
     kinds = {first.job.kind, more.job.kind}
     job = replace(
@@ -94,6 +98,40 @@ def join_plans(
         (*first.within, *more.within),
         tuple(paths),
     )
+
+
+def _show_behind_former(paths: Sequence[ElementPath]) -> list[ElementPath]:
+    """Return the paths with each new column behind the one that had its name."""
+    going = _find_going(paths)
+    pairs = ((path, _find_former(path, going)) for path in paths)
+    return [path if former is None else show_behind(path, former) for path, former in pairs]
+
+
+def _find_former(path: ElementPath, going: Mapping[str, ElementPath]) -> ElementPath | None:
+    """Return the path of the column that had the name of a new one, which has it now; None: nobody
+    had it, or `path` is of something else."""
+    element = path.element
+    if not path.new or not isinstance(element, Column) or gives_type(path):
+        return None
+    former = going.get(element.name)
+    # One that is added and renamed by the same request has had the name itself.
+    return None if former is None or former.name == path.name else former
+
+
+def _find_going(paths: Iterable[ElementPath]) -> dict[str, ElementPath]:
+    """Return the paths of columns that go, or get another name, by the name that they had."""
+    return {
+        path.element.name: path
+        for path in paths
+        if isinstance(path.element, Column)
+        and not (path.new or path.table_id)
+        and fields_of(path) & {"state", "name"}
+    }
+
+
+def _find_needed_indexes(key: ForeignKey, table_id: int) -> set[int]:
+    """Return the indexes of a foreign key's own table by which rows are found for it."""
+    return {key.index, key.parent_index} if key.parent == table_id else {key.index}
 
 
 def _name_as_before(
@@ -213,11 +251,9 @@ def _refuse_crossing(first: JobPlan, more: JobPlan) -> None:
     for other fields of it."""
     before = {find_place(path): path for path in first.paths}
     retyped = {path.name[1] for path in first.paths if gives_type(path)}
-    going = {
-        path.element.name
-        for path in first.paths
-        if isinstance(path.element, Column) and not path.new and fields_of(path) & {"state", "name"}
-    }
+    going = _find_going(first.paths)
+    late = {path.name[1] for path in (*first.paths, *more.paths) if is_shown_late(path)}
+    late |= {path.name[1] for path in more.paths if _find_former(path, going) is not None}
     if not is_joinable(more):
         raise _refusal(more, "which gets another primary key by it, or a sequence")
     for path in more.paths:
@@ -229,8 +265,24 @@ def _refuse_crossing(first: JobPlan, more: JobPlan) -> None:
         other = before.get(find_place(path))
         if other is not None and not _can_share(other, path):
             raise _refusal(more, f"whose {_words(path)} an earlier one changes already")
-        if path.new and isinstance(element, Column) and element.name in going:
-            raise _refusal(more, f"whose column {element.name!r} an earlier one takes away")
+        if not late.isdisjoint(_rests_on(path)):
+            words = "of which a column has a name that another one has until this job has ended"
+            raise _refusal(more, words)
+
+
+def _rests_on(path: ElementPath) -> set[int]:
+    """Return the columns of the job's table that a path is of or rests on; of a new one itself only
+    where its values follow others or come from a sequence."""
+    if path.table_id:
+        return set()
+    match path.element:
+        case Index(over=columns) | Check(columns=columns) | ForeignKey(columns=columns):
+            return {*columns}
+        case Column() as column:
+            sources = () if column.derived is None else column.derived.sources
+            plain = path.new and column.derived is None and not column.draws_from
+            return {*sources} if plain else {column.element_id, *sources}
+    return set()
 
 
 def _can_share(first: ElementPath, more: ElementPath) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps.element_paths import (
@@ -20,14 +21,19 @@ from leasehold.schema_change.steps.element_paths import (
     drop_column,
     drop_index,
     find_hiding_stage,
+    make_valid,
     rename,
+    stays_not_valid,
+    validates,
 )
+from leasehold.schema_change.steps.table_paths import rename_key
 
 DEFAULT_FIELDS: Final = frozenset(
     ("default", "default_expression", "moment", "moment_zone", "numbering", "owns")
 )
 _NULLABLE: Final = frozenset(("nullable", "not_null_enforced"))
 _NAME: Final = frozenset(("name", "alias"))
+_TABLE_NAME: Final = _NAME | {"key_name"}
 _WORDING: Final = (
     frozenset(("expression",)),
     frozenset(("expressions", "predicate")),
@@ -48,6 +54,12 @@ def join_repeated(first: JobPlan, more: JobPlan) -> tuple[JobPlan, JobPlan]:
         if retyped is not None and fields_of(path) == _NULLABLE:
             shown = _with_null(retyped, allowed=not path.before_commit)
             left = [shown if each is retyped else each for each in left]
+            continue
+        unproved = next((p for p in left if find_place(p) == place and stays_not_valid(p)), None)
+        if unproved is not None and validates(path) and not _is_retyped(unproved, left):
+            assert isinstance(unproved.element, Check | ForeignKey), "it can be NOT VALID"
+            valid = make_valid(unproved, unproved.element)
+            left = [valid if each is unproved else each for each in left]
             continue
         earlier = [each for each in left if find_place(each) == place]
         superseded, made = _supersede(earlier, path)
@@ -86,6 +98,13 @@ def fields_of(path: ElementPath) -> frozenset[str]:
 def stages_of(path: ElementPath) -> tuple[Stage, ...]:
     """Return all stages of a path."""
     return (*path.before_commit, *path.after_commit)
+
+
+def _is_retyped(path: ElementPath, paths: Sequence[ElementPath]) -> bool:
+    """Say whether a constraint is over a column that takes another's place. ⚠ It can't be proved
+    before that one is filled."""
+    assert isinstance(path.element, Check | ForeignKey), "a constraint"
+    return any(gives_type(each) and each.name[1] in path.element.columns for each in paths)
 
 
 def _with_null(path: ElementPath, *, allowed: bool) -> ElementPath:
@@ -128,6 +147,8 @@ def _supersede(
         return unchanged
     if both <= _NAME and isinstance(before, Column | Index | Check | ForeignKey):
         return again, _rename(before, path)
+    if both <= _TABLE_NAME and isinstance(before, Descriptor):
+        return again, _rename_table(before, other, path)
     if both <= DEFAULT_FIELDS or both in _WORDING:
         return again, _change_once(before, other, path)
     return unchanged
@@ -154,6 +175,24 @@ def _rename(before: Column | Index | Check | ForeignKey, path: ElementPath) -> l
         if stage.change and "name" in stage.change
     ]
     return [] if said == before.name else [replace(rename(before, said), table_id=path.table_id)]
+
+
+def _rename_table(before: Descriptor, other: ElementPath, path: ElementPath) -> list[ElementPath]:
+    """Return the path of a table, and its primary key, by the names that two paths come to."""
+    said = {
+        name: value
+        for each in (other, path)
+        for stage in each.after_commit
+        for name, value in (stage.change or {}).items()
+    }
+    name = said.get("name", before.name)
+    key_name = said.get("key_name", before.key_name)
+    if name != before.name:
+        both = {"name": name, "alias": before.name, "key_name": key_name}
+        after_commit = (Stage(both), Stage({"alias": ""}))
+        return [replace(other, after_commit=after_commit)]
+    kept = key_name in (before.key_name, before.key_constraint)
+    return [] if kept else [replace(rename_key(before, key_name), table_id=path.table_id)]
 
 
 def _change_once(before: object, other: ElementPath, path: ElementPath) -> list[ElementPath]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import Kind
 from leasehold.catalog.element_forms import COLUMN_FORM
+from leasehold.catalog.elements import ForeignKey, Index
 from leasehold.catalog.job import Hold, Job
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.model.ids import is_sequence_id
@@ -34,8 +36,8 @@ def join_tables(
     refuse_altered_sequences(plans.values())
     first, *others = plans.values()
     own = first.job.table_id
-    groups = [(0, _name_tables(first, own))]
-    groups += [(each.job.table_id, _name_tables(each, own)) for each in others]
+    numbered = {own: 0} | {each.job.table_id: each.job.table_id for each in others}
+    groups = [(numbered[t], _name_tables(plans[t], own)) for t in order_tables(plans)]
     gone = {each.job.table_id for each in drops}
     for each in drops:
         kept = [p for p in _name_tables(each, own) if p.table_id not in gone or p.name[1] == 0]
@@ -63,6 +65,38 @@ def join_tables(
         joins=tuple(sorted(versions.keys() - looked - {own})),
         hold=Hold.HELD,
     )
+
+
+def order_tables(plans: Mapping[int, JobPlan]) -> tuple[int, ...]:
+    """Return the tables in the order in which they are worked on. ⚠ The rows of one whose foreign
+    key refers to what another one makes UNIQUE are looked up by that index, so it is filled before.
+
+    Raises FeatureNotSupported where two need each other so."""
+    made = {
+        (table_id, path.name[1])
+        for table_id, planned in plans.items()
+        for path in planned.paths
+        if path.new and isinstance(path.element, Index)
+    }
+    before: dict[int, list[int]] = {table_id: [] for table_id in plans}
+    for table_id, planned in plans.items():
+        for path in planned.paths:
+            key = path.element
+            if not path.new or not isinstance(key, ForeignKey) or key.parent == table_id:
+                continue
+            if (key.parent, key.parent_index) in made:
+                before[table_id].append(key.parent)
+    try:
+        return tuple(TopologicalSorter(before).static_order())
+    except CycleError as error:
+        _, (one, other, *_) = error.args
+        names = " and ".join(repr(plans[each].job.table) for each in (one, other))
+        raise FeatureNotSupported(
+            f"foreign keys between tables {names} refer to what the other one makes unique in the"
+            " same transaction",
+            hint="COMMIT one of the UNIQUE constraints first.",
+            table=plans[one].job.table,
+        ) from error
 
 
 def refuse_in_transaction(planned: JobPlan) -> None:

@@ -11,7 +11,7 @@ Every element walks only pairs of adjacent states that are safe (states of `stat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -140,9 +140,28 @@ def add_column(column: Column, *, at_once: bool = True) -> ElementPath:
     )
 
 
-def show_later(path: ElementPath, steps: int) -> ElementPath:
-    """Return the path of a new column that is shown so many steps later."""
-    return replace(path, after_commit=(*(UNCHANGED,) * steps, *path.after_commit))
+def show_behind(path: ElementPath, former: ElementPath) -> ElementPath:
+    """Return the path of a new column that has the name of another one, `former`, which goes or
+    gets another name. ⚠ A version that shows neither is between those that show one: two that may
+    be in use would tell two values of one name."""
+    shown = tuple(stage for stage in path.after_commit if stage != UNCHANGED)
+    waits = (UNCHANGED,) * (_find_letting_stage(former) + 1)
+    return replace(path, after_commit=(*waits, *shown))
+
+
+def is_shown_late(path: ElementPath) -> bool:
+    """Say whether a path is that of a new column which the commit step does not show yet."""
+    new = path.new and isinstance(path.element, Column)
+    return new and path.after_commit[:1] == (UNCHANGED,)
+
+
+def _find_letting_stage(path: ElementPath) -> int:
+    """Return the stage after the commit, from 0, in which no version finds a column any more by the
+    name that it had."""
+    for number, stage in enumerate(path.after_commit):
+        if stage.change is not None and stage.change.get("alias") == "":
+            return number
+    return find_hiding_stage(path)
 
 
 def add_required(column: Column) -> tuple[ElementPath, ElementPath]:
@@ -383,20 +402,51 @@ def add_check(check: Constraint, *, not_valid: bool) -> ElementPath:
 def defer(key: ForeignKey, initially: str) -> ElementPath:
     """Change when sessions look at a foreign key, INITIALLY what it is then; "" = it is not
     deferrable. The master looks at it whatever they do."""
-    change = {"deferred": initially == "deferred", "deferrable": initially == "immediate"}
+    made = deferred(key, initially)
+    change = {"deferred": made.deferred, "deferrable": made.deferrable}
     return ElementPath(key, after_commit=(Stage(change),), irreversible_from=NEVER)
 
 
-def delay_behind(path: ElementPath, index: ElementPath) -> ElementPath:
-    """Return the path of a constraint that needs an index: it is enforced when the index has been
-    filled."""
-    return replace(
-        path, before_commit=(*(UNCHANGED,) * len(index.before_commit), *path.before_commit)
-    )
+def deferred(key: ForeignKey, initially: str) -> ForeignKey:
+    """Return the foreign key as `defer` leaves it."""
+    deferrable = initially == "immediate"
+    return replace(key, deferred=initially == "deferred", deferrable=deferrable)
+
+
+def delay_behind(path: ElementPath, indexes: Iterable[ElementPath]) -> ElementPath:
+    """Return the path of a constraint that needs indexes which come with it: it is enforced when
+    they have been filled."""
+    stages = path.before_commit
+    waited = path.enforced_at if path.enforced_at >= 0 else len(stages)
+    longest = max((len(index.before_commit) for index in indexes), default=0)
+    return replace(path, before_commit=(*(UNCHANGED,) * (longest - waited), *stages))
 
 
 def validate_check(check: Constraint) -> ElementPath:
     return ElementPath(check, before_commit=(Stage({}, verify=True),), after_commit=(PUBLIC,))
+
+
+def validates(path: ElementPath) -> bool:
+    """Say whether a path is that of `validate_check`."""
+    constraint = isinstance(path.element, Check | ForeignKey)
+    return constraint and not path.new and path.after_commit == (PUBLIC,)
+
+
+def stays_not_valid(path: ElementPath) -> bool:
+    """Say whether a path is that of a constraint that is made NOT VALID."""
+    constraint = isinstance(path.element, Check | ForeignKey)
+    return constraint and path.new and path.after_commit == (WRITE_ONLY,)
+
+
+def make_valid(path: ElementPath, element: Constraint) -> ElementPath:
+    """Return the path of a constraint that one statement makes NOT VALID and the same one, or a
+    later one of its request, validates: nobody sees it between, so it is made valid."""
+    made = add_check(element, not_valid=False)
+    return replace(
+        made,
+        before_commit=(*path.before_commit, *made.before_commit),
+        table_id=path.table_id,
+    )
 
 
 def drop_check(check: Constraint) -> ElementPath:

@@ -78,8 +78,10 @@ CASES: Final = {
         "-- leasehold: renamed from t\nCREATE TABLE u (id int PRIMARY KEY, a int,\n"
         "c text -- leasehold: renamed from b\n)",
         [
-            "ALTER TABLE t RENAME TO u; ALTER TABLE u RENAME COLUMN b TO c",
-            "ALTER TABLE u RENAME CONSTRAINT t_pkey TO u_pkey",
+            (
+                "ALTER TABLE t RENAME TO u; ALTER TABLE u RENAME COLUMN b TO c;"
+                " ALTER TABLE u RENAME CONSTRAINT t_pkey TO u_pkey"
+            ),
         ],
     ),
     "a hint that is obeyed says nothing more": Case(

@@ -424,8 +424,9 @@ class TableCheck:
     # ------------------------------------------------------------ foreign keys (6)
 
     def _foreign_key(self, key: ForeignKey) -> None:
-        """Find rows that refer to none, by the parent's primary key or by its index's entries."""
-        if not self._physical:
+        """Find rows that refer to none, by the parent's primary key or by its index's entries. ⚠ A
+        table that a transaction has yet to fill may come before the index that it refers to."""
+        if not self._physical or not self._has_rows():
             return
         own = [f"t.{column_name(column)}" for column in key.columns]
         sought = own
@@ -632,6 +633,9 @@ class TableCheck:
         the same moment."""
         rows: int = self._one(f"SELECT count(*) FROM {table} WHERE +1")[0]
         return rows
+
+    def _has_rows(self) -> bool:
+        return bool(self._one(f"SELECT EXISTS (SELECT 1 FROM {self._table})")[0])
 
     def _one(self, text: str) -> Any:
         return self._connection.execute(text).fetchall()[0]

@@ -85,6 +85,18 @@ SLICED = pytest.mark.parametrize("sliced", [False, True], ids=["one_pass", "slic
 
 
 @SLICED
+def test_a_table_without_rows_may_refer_by_an_index_that_is_yet_to_come(
+    tmp_path: Path, sliced: bool
+) -> None:
+    """So does one that a transaction makes beside what it refers to."""
+    store = SqliteStore(tmp_path / "node.db", cache_mb=1)
+    empty = WrittenTable(store, CITIES, PLACES)
+    publish(empty, foreign_keys=(replace(REFERS, parent_index=9),))
+    assert told(report(empty, KEY, sliced)) == []
+    store.close()
+
+
+@SLICED
 def test_who_refers_to_nobody_is_named_with_what_he_refers_to(
     table: WrittenTable, sliced: bool
 ) -> None:
