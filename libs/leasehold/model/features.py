@@ -44,6 +44,7 @@ class Feature(IntEnum):
     VIEW_FORMS = 20
     DEFERRABLE_UNIQUES = 21
     DEFERRABLE_KEYS = 22
+    INCLUDING_KEYS = 23
 
     @property
     def title(self) -> str:
@@ -87,6 +88,7 @@ _WRITTEN: Final = {
     Feature.VIEW_FORMS: "views with options, and views over views that were renamed",
     Feature.DEFERRABLE_UNIQUES: "UNIQUE constraints that are deferrable",
     Feature.DEFERRABLE_KEYS: "foreign keys that SET CONSTRAINTS may defer",
+    Feature.INCLUDING_KEYS: "primary keys with INCLUDE",
 }
 """What a master writes, or has others write, once a feature may be used."""
 

@@ -42,6 +42,7 @@ NUMBERS: Final = {
     20: "view forms",
     21: "deferrable uniques",
     22: "deferrable keys",
+    23: "including keys",
 }
 """What each number stands for, for ever: processes of all releases say it to each other."""
 GIVEN: Final[frozenset[int]] = frozenset()

@@ -70,12 +70,14 @@ class ForeignKeyShape(NamedTuple):
 
 
 class TableShape(NamedTuple):
-    """A table. `key`: the columns of its primary key, () = none; `locks`: the columns under each
+    """A table. `key`: the columns of its primary key, () = none, and `key_included` those that it
+    includes; `locks`: the columns under each
     lock but the default one."""
 
     columns: Mapping[str, ColumnShape]
     key: tuple[str, ...]
     key_name: str
+    key_included: tuple[str, ...]
     indexes: Mapping[str, IndexShape]
     checks: Mapping[str, CheckShape]
     foreign_keys: Mapping[str, ForeignKeyShape]
@@ -154,6 +156,7 @@ def table_shape(table: Descriptor, catalog: Catalog) -> TableShape:
         {column.name: _column_shape(column, catalog) for column in columns},
         () if table.hidden_key else _names(table, table.primary_key),
         "" if table.hidden_key else table.key_constraint,
+        tuple(column.name for column in table.included_columns),
         {
             index.name: index_shape(table, index)
             for index in table.named_indexes

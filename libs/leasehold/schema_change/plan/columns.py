@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from leasehold.catalog.definitions import quoted
-from leasehold.catalog.descriptor import COLUMNS_MAX
+from leasehold.catalog.definitions import quoted, quoted_relation
+from leasehold.catalog.descriptor import COLUMNS_MAX, Descriptor
 from leasehold.catalog.elements import Check, Column, Constraint, Index, Missing
 from leasehold.catalog.object_names import free_object_name
 from leasehold.catalog.states import State
@@ -186,6 +186,7 @@ def drop_column(draft: TableDraft, action: DropColumn) -> None:
             column=column.name,
             position=action.position,
         )
+    _refuse_included(draft.table, column, action)
     if draft.table.element(column.element_id) is None:
         raise InvalidDefinition(
             f"column {column.name!r} is added by the same statement: leave both out"
@@ -225,6 +226,25 @@ def drop_column(draft: TableDraft, action: DropColumn) -> None:
     del draft.columns[column.name]
     path = _plan_removal(draft, column, following, late)
     draft.take(path, f"column {column.name}")
+
+
+def _refuse_included(table: Descriptor, column: Column, action: DropColumn) -> None:
+    """Raises InvalidDefinition (42P16) for a column that the primary key includes: in PostgreSQL
+    the key would go with it, hence the order in which rows lie here."""
+    if column.position not in table.key_included:
+        return
+    key = ", ".join(map(quoted, (each.name for each in table.key_columns)))
+    left = (quoted(each.name) for each in table.included_columns if each.name != column.name)
+    included = ", ".join(left)
+    included = f" INCLUDE ({included})" if included else ""
+    raise InvalidDefinition(
+        f"column {column.name!r} is included in the primary key and can't be dropped",
+        hint=f"Say the key without it first, which looks at no row: ALTER TABLE"
+        f" {quoted_relation(table)} DROP CONSTRAINT {quoted(table.key_constraint)}, ADD PRIMARY KEY"
+        f" ({key}){included}",
+        column=column.name,
+        position=action.position,
+    )
 
 
 def _drop_following(draft: TableDraft, following: Iterable[Column], doomed: Doomed) -> None:

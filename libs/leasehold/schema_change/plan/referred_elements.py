@@ -15,7 +15,7 @@ from leasehold.schema_change.plan.repeated_changes import fields_of
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps.element_paths import ElementPath
 
-_NAMES: Final = frozenset(("name", "alias", "key_name"))
+_NAMES: Final = frozenset(("name", "alias", "key_name", "key_included"))
 _HARMLESS: Final = _NAMES | {
     *("nullable", "not_null_enforced", "demanded"),
     *("default", "default_expression", "moment", "moment_zone"),

@@ -131,8 +131,9 @@ class TableLike:
 @dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE. `primary_key` has column names in key order, () = none; those columns are NOT
-    NULL; `key_name` is what it is called, if that is said. `uniques` and `checks` hold those of the
-    columns too, in the order in which they stand. `temporary`: it is the session's own;
+    NULL; `key_name` is what it is called, if that is said, `key_included` what it includes.
+    `uniques` and `checks` hold those of the columns too, in the order in which they stand.
+    `temporary`: it is the session's own;
     `on_commit`: what becomes of it then, drop, delete (its rows) or "" = nothing. `likes`: tables
     whose columns come beside its own."""
 
@@ -144,6 +145,7 @@ class CreateTable:
     checks: tuple[CheckDefinition, ...] = ()
     foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
     key_name: str | None = None
+    key_included: tuple[str, ...] = ()
     schema: str = ""
     temporary: bool = False
     on_commit: str = ""
@@ -412,13 +414,14 @@ class AddForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class AddPrimaryKey:
-    """ADD [CONSTRAINT name] PRIMARY KEY (a, b), beside DROP CONSTRAINT of the one there is.
-    `index`: USING INDEX, in the place of columns."""
+    """ADD [CONSTRAINT name] PRIMARY KEY (a, b) [INCLUDE (c)], beside DROP CONSTRAINT of the one
+    there is. `index`: USING INDEX, in the place of columns."""
 
     columns: tuple[str, ...]
     position: int = 1
     name: str | None = None
     index: str = ""
+    included: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,32 @@ CASES: Final = {
         "create index i on t ((LOWER(b))) where (a > 0)",
         [],
     ),
+    "a key includes another column, and the one of before goes": Case(
+        "CREATE TABLE t (id int, a int, b text, PRIMARY KEY (id) INCLUDE (a))",
+        "CREATE TABLE t (id int, b text, PRIMARY KEY (id) INCLUDE (b))",
+        [
+            (
+                "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id) INCLUDE (b);"
+                " ALTER TABLE t DROP COLUMN a"
+            ),
+        ],
+    ),
+    "a column that a key includes is made again": Case(
+        "CREATE TABLE t (id int, a int, g int GENERATED ALWAYS AS (a + 1) STORED,"
+        " PRIMARY KEY (id) INCLUDE (g, a))",
+        "CREATE TABLE t (id int, a int, g int GENERATED ALWAYS AS (a + 2) STORED,"
+        " PRIMARY KEY (id) INCLUDE (g, a))",
+        [
+            (
+                "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id);"
+                " ALTER TABLE t DROP COLUMN g"
+            ),
+            (
+                "ALTER TABLE t ADD COLUMN g integer GENERATED ALWAYS AS (a + 2) STORED;"
+                " ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id) INCLUDE (g, a)"
+            ),
+        ],
+    ),
     "two changes of a table are one job": Case(
         T,
         "CREATE TABLE t (id int PRIMARY KEY, a bigint DEFAULT 1, b text, c date)",
