@@ -346,6 +346,11 @@ def set_default(draft: TableDraft, action: SetDefault) -> None:
             position=action.position,
         )
     _refuse_identity(draft, column, action.position)
+    if action.lost:
+        draft.drew |= {column.draws_from} - {0}
+        path = element_paths.drop_numbering(column)
+        draft.change_default(path, element_paths.without_sequence(column))
+        return
     made = Default()
     name = None if action.value is None else find_drawn_sequence(action.value)
     if name is not None:

@@ -17,6 +17,7 @@ from leasehold.catalog.element_forms import COLUMN_FORM
 from leasehold.catalog.job import Hold, Job
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.model.ids import is_sequence_id
+from leasehold.schema_change.plan.dropped_along import delay_drop
 from leasehold.schema_change.plan.joined_jobs import moves_rows
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps.element_paths import ElementPath
@@ -37,8 +38,10 @@ def join_tables(
     groups = [(0, _name_tables(first, own))]
     groups += [(each.job.table_id, _name_tables(each, own)) for each in others]
     gone = {each.job.table_id for each in drops}
+    changing = [path for each in plans.values() for path in each.paths]
     for each in drops:
         kept = [p for p in _name_tables(each, own) if p.table_id not in gone or p.name[1] == 0]
+        kept = [replace(delay_drop(p, changing), table_id=p.table_id) for p in kept]
         groups.append((each.job.table_id, kept))
     made = tuple(made)
     groups += [(table.table_id, [add_table(table)]) for table in made]

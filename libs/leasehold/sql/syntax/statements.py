@@ -291,12 +291,14 @@ class RenameTable:
 @dataclass(frozen=True, slots=True)
 class SetDefault:
     """ALTER COLUMN c SET DEFAULT. `value` is the expression's SQL text, converted to the column's
-    type by the plan; None is DROP DEFAULT (SET DEFAULT NULL is the same)."""
+    type by the plan; None is DROP DEFAULT (SET DEFAULT NULL is the same). `lost`: it goes with the
+    sequence that it draws from, of which the column keeps nothing."""
 
     column: str
     value: str | None
     position: int = 1
     zone: str = ""
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
