@@ -132,7 +132,13 @@ def type_text(kind: WireType) -> str:
 
 
 def default_text(column: Column) -> str | None:
-    """Return what stands behind DEFAULT, or a generated column's expression; None: neither."""
+    """Return what stands behind DEFAULT as it was written, or a generated column's expression;
+    None: neither."""
+    return column.default_text or default_meaning(column)
+
+
+def default_meaning(column: Column) -> str | None:
+    """Return the same, of a constant by its value alone, so that equal ones are said alike."""
     if column.generated and column.derived is not None:
         return column.derived.expression
     if column.default_expression:
@@ -141,6 +147,13 @@ def default_text(column: Column) -> str | None:
     if column.default is None:
         return None
     return literal(column.type, column.default)
+
+
+def number_text(column: Column) -> str:
+    """Return how a number is shown that is a column's default, "" where it has none."""
+    if column.default is None or column.type.name not in NUMBERS:
+        return column.default_text
+    return column.default_text or literal(column.type, column.default)
 
 
 def shown_default(column: Column) -> str | None:

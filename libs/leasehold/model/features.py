@@ -45,6 +45,7 @@ class Feature(IntEnum):
     DEFERRABLE_UNIQUES = 21
     DEFERRABLE_KEYS = 22
     INCLUDING_KEYS = 23
+    DEFAULT_TEXTS = 24
 
     @property
     def title(self) -> str:
@@ -89,6 +90,7 @@ _WRITTEN: Final = {
     Feature.DEFERRABLE_UNIQUES: "UNIQUE constraints that are deferrable",
     Feature.DEFERRABLE_KEYS: "foreign keys that SET CONSTRAINTS may defer",
     Feature.INCLUDING_KEYS: "primary keys with INCLUDE",
+    Feature.DEFAULT_TEXTS: "how a number was written that is a default",
 }
 """What a master writes, or has others write, once a feature may be used."""
 

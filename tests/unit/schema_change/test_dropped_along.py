@@ -68,6 +68,18 @@ def test_a_sequence_goes_a_step_later_than_what_draws_from_it(catalog: Catalog, 
     assert goes == lost + 1
 
 
+def test_a_table_of_a_request_loses_its_default_at_once(catalog: Catalog) -> None:
+    said = "create table n (c int default nextval('r')); drop sequence r cascade"
+    made = taken(catalog, f"create sequence r; {said}", whole=False)
+    (table,) = made.made.values()
+    assert not table.by_name["c"].has_default
+    said = "create table n (c int default nextval('o_id_seq')); drop table o cascade"
+    made = taken(catalog, f"alter table v alter n drop default; {said}", whole=True)
+    (table,) = made.made.values()
+    assert not table.by_name["c"].has_default
+    assert {each.name for each in made.dropped.values()} == {"o", "o_id_seq"}
+
+
 def test_what_was_made_and_taken_back_is_needed_by_nobody(catalog: Catalog) -> None:
     said = "create sequence r; alter table u alter n set default nextval('r')"
     assert job_of(catalog, f"{said}; drop sequence r cascade").needs == (

@@ -177,6 +177,7 @@ class SchemaChanges:
         script.trusted = request.held
         script.narrows = self.features.is_written(Feature.NARROWED_TYPES, now.mono_ns)
         script.keeps_deferred = self.features.is_written(Feature.DEFERRED_KEYS, now.mono_ns)
+        script.keeps_texts = self.features.is_written(Feature.DEFAULT_TEXTS, now.mono_ns)
         script.comments = self.features.is_written(Feature.VIEWS, now.mono_ns)
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)

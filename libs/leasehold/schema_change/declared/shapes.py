@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.definitions import columns_of, default_text, index_keys
+from leasehold.catalog.definitions import columns_of, default_meaning, index_keys
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import DEFAULT_LOCK, Check, Column, ForeignKey, Index
 from leasehold.catalog.enum_types import as_called
@@ -176,7 +176,7 @@ def table_shape(table: Descriptor, catalog: Catalog) -> TableShape:
 
 
 def _column_shape(column: Column, catalog: Catalog) -> ColumnShape:
-    text = default_text(column) or ""
+    text = default_meaning(column) or ""
     generated = column.derived is not None and column.generated
     draws = column.draws_from
     zone = column.derived.zone if column.derived is not None and generated else ""

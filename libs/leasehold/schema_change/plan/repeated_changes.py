@@ -24,7 +24,10 @@ from leasehold.schema_change.steps.element_paths import (
 )
 
 DEFAULT_FIELDS: Final = frozenset(
-    ("default", "default_expression", "moment", "moment_zone", "numbering", "owns")
+    (
+        *("default", "default_text", "default_expression", "moment", "moment_zone"),
+        *("numbering", "owns"),
+    )
 )
 _NULLABLE: Final = frozenset(("nullable", "not_null_enforced"))
 _NAME: Final = frozenset(("name", "alias"))

@@ -48,6 +48,7 @@ from leasehold.model.records.log import (
 from leasehold.model.records.requests import Operation
 from leasehold.schema_change.plan.answers import answer_of_several, read_notices
 from leasehold.schema_change.plan.busy_tables import NO_EARLIER_DROPS, EarlierDrops, is_table
+from leasehold.schema_change.plan.default_texts import without_default_texts
 from leasehold.schema_change.plan.dependents import cascade_notice
 from leasehold.schema_change.plan.dropped_along import (
     LostAlong,
@@ -135,7 +136,8 @@ class StatementBatch:
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
     their new bounds. `in_place`, `computed`, `narrows`: see `plan`. `keeps_deferred`: which foreign
-    keys are deferred may be written. `whole`: they are of a transaction, whose changes of tables
+    keys are deferred may be written; `keeps_texts`: how numbers were written that are defaults.
+    `whole`: they are of a transaction, whose changes of tables
     that were there are one job with what it makes and drops (`transaction_job.py`); of its versions
     nobody knows the numbers yet, so none is `computed`.
     `trusted`: see `follow_tables`. `comments`: whether they are kept.
@@ -158,6 +160,7 @@ class StatementBatch:
     computed: bool = True
     narrows: bool = True
     keeps_deferred: bool = True
+    keeps_texts: bool = True
     whole: bool = False
     _drop_plans: list[JobPlan] = field(default_factory=list)
     trusted: bool = False
@@ -326,6 +329,8 @@ class StatementBatch:
             )
         if not self.keeps_deferred:
             change = without_deferred(change)
+        if not self.keeps_texts:
+            change = without_default_texts(change)
         ahead = self._ahead()
         if isinstance(change, CreateTable) and change.likes:
             return self._take_like(change, ahead, (sql, request_id, context, rows_about))

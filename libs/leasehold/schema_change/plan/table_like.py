@@ -128,7 +128,10 @@ class _Expanding:
         drawn = find_drawn_sequence(column.default_expression)
         if drawn is None:
             return replace(
-                made, default=column.default, default_expression=column.default_expression
+                made,
+                default=column.default,
+                default_expression=column.default_expression,
+                default_text=column.default_text,
             )
         if self._made.temporary:
             raise FeatureNotSupported(

@@ -23,6 +23,7 @@ from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX, nodes_of, read_expre
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX
 from leasehold.sql.syntax.tree import Call, Node
 from leasehold.sql.syntax.words import VOLATILE
+from leasehold.sql.system_catalog.number_text import show_number
 from leasehold.values.time_zone import UTC, zone_at
 from leasehold.values.types import Type
 
@@ -40,10 +41,12 @@ Evaluate = Callable[[CommitContext, int, int, Key], Any]
 
 class Default(NamedTuple):
     """The default of a column: `value` is a storage value, None for no constant; `expression` is
-    the text of what is computed for each row, "" for none."""
+    the text of what is computed for each row, "" for none; `text`: how a number was written, ""
+    where it is shown by its value."""
 
     value: Any = None
     expression: str = ""
+    text: str = ""
 
 
 def default_of_text(
@@ -62,7 +65,8 @@ def default_of_text(
         made, decided = _read(text, _with_own(kind, find_enum))
         compute = assign(made, kind)
         if not decided:
-            return Default(compute({}))
+            value = compute({})
+            return Default(value, text=show_number(_tree(text), kind, value))
     if asked.constants:
         raise FeatureNotSupported(
             f"{asked.constants[0]!r:.80} in a default that changes from call to call is read in"

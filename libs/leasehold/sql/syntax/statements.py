@@ -95,7 +95,8 @@ class NumberingDefinition:
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
     """A column of a table. `default` is a storage value, None = no constant default (DEFAULT NULL
-    is no default); `default_expression` is one that changes from call to call, "" = none.
+    is no default), `default_text` how it was written (`Column`); `default_expression` is one that
+    changes from call to call, "" = none.
 
     `unique` and `checks` are the column's own constraints, not yet those of its table.
     """
@@ -112,6 +113,7 @@ class ColumnDefinition:
     generated: GeneratedDefinition | None = None
     numbering: NumberingDefinition | None = None
     zone: str = ""
+    default_text: str = ""
 
 
 # ------------------------------------------------------------------ tables
@@ -292,13 +294,15 @@ class RenameTable:
 class SetDefault:
     """ALTER COLUMN c SET DEFAULT. `value` is the expression's SQL text, converted to the column's
     type by the plan; None is DROP DEFAULT (SET DEFAULT NULL is the same). `lost`: it goes with the
-    sequence that it draws from, of which the column keeps nothing."""
+    sequence that it draws from, of which the column keeps nothing. `keeps_text`: how a number is
+    written is kept, too."""
 
     column: str
     value: str | None
     position: int = 1
     zone: str = ""
     lost: bool = False
+    keeps_text: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,13 +363,15 @@ class DropIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AlterType:
-    """ALTER COLUMN c TYPE type [USING expression]; without USING the value is cast."""
+    """ALTER COLUMN c TYPE type [USING expression]; without USING the value is cast. `keeps_text`:
+    how a number is shown that is its default is kept."""
 
     column: str
     type: Type
     using: str | None = None
     position: int = 1
     zone: str = ""
+    keeps_text: bool = True
 
 
 @dataclass(frozen=True, slots=True)

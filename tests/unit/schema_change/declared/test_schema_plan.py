@@ -63,6 +63,16 @@ CASES: Final = {
         "create index i on t ((LOWER(b))) where (a > 0)",
         [],
     ),
+    "defaults of one value are one, however they are written": Case(
+        "CREATE TABLE t (id int PRIMARY KEY, a numeric(10,2) DEFAULT 0.5, b float DEFAULT 1)",
+        "CREATE TABLE t (id int PRIMARY KEY, a numeric(10,2) DEFAULT 0.50, b float DEFAULT '1.0')",
+        [],
+    ),
+    "a default is said as it is written": Case(
+        "CREATE TABLE t (id int PRIMARY KEY, a numeric(10,2) DEFAULT 0.5)",
+        "CREATE TABLE t (id int PRIMARY KEY, a numeric(10,2) DEFAULT .7)",
+        ["ALTER TABLE t ALTER COLUMN a SET DEFAULT 0.7"],
+    ),
     "a key includes another column, and the one of before goes": Case(
         "CREATE TABLE t (id int, a int, b text, PRIMARY KEY (id) INCLUDE (a))",
         "CREATE TABLE t (id int, b text, PRIMARY KEY (id) INCLUDE (b))",
