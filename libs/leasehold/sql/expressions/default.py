@@ -15,6 +15,7 @@ from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.sql.expressions.compiler import DECIDED, NOW, SEED, Compiler
 from leasehold.sql.expressions.expression import make_total, with_exact_numbers
+from leasehold.sql.expressions.number_text import show_number
 from leasehold.sql.expressions.plain_words import with_plain_words
 from leasehold.sql.expressions.typed import Typed, asking_zone, assign, computed_in
 from leasehold.sql.functions.function import Function
@@ -23,7 +24,6 @@ from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX, nodes_of, read_expre
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX
 from leasehold.sql.syntax.tree import Call, Node
 from leasehold.sql.syntax.words import VOLATILE
-from leasehold.sql.system_catalog.number_text import show_number
 from leasehold.values.time_zone import UTC, zone_at
 from leasehold.values.types import Type
 
