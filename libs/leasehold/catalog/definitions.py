@@ -132,7 +132,13 @@ def type_text(kind: WireType) -> str:
 
 
 def default_text(column: Column) -> str | None:
-    """Return what stands behind DEFAULT, or a generated column's expression; None: neither."""
+    """Return what stands behind DEFAULT as it was written, or a generated column's expression;
+    None: neither."""
+    return column.default_text or default_meaning(column)
+
+
+def default_meaning(column: Column) -> str | None:
+    """Return the same, of a constant by its value alone, so that equal ones are said alike."""
     if column.generated and column.derived is not None:
         return column.derived.expression
     if column.default_expression:
@@ -141,6 +147,13 @@ def default_text(column: Column) -> str | None:
     if column.default is None:
         return None
     return literal(column.type, column.default)
+
+
+def number_text(column: Column) -> str:
+    """Return how a number is shown that is a column's default, "" where it has none."""
+    if column.default is None or column.type.name not in NUMBERS:
+        return column.default_text
+    return column.default_text or literal(column.type, column.default)
 
 
 def shown_default(column: Column) -> str | None:
@@ -184,10 +197,9 @@ def index_text(
     text = (
         f"CREATE {unique}INDEX {quoted(name)} ON {schema}{quoted(table.name)} USING btree ({keys})"
     )
+    text += _included_text(table, index)
     if index is None:
         return text
-    if index.included:
-        text += f" INCLUDE ({', '.join(_names(table, index.included))})"
     if index.equal_nulls:
         text += " NULLS NOT DISTINCT"
     if index.predicate:
@@ -213,17 +225,28 @@ def index_parts(
     table: Descriptor, index: Index | None, show: Callable[[str], str | None] = lambda _: None
 ) -> list[str]:
     """Return the key's parts, and what is stored beside it."""
-    return index_keys(table, index, show) + _names(table, () if index is None else index.included)
+    return index_keys(table, index, show) + _names(table, included_of(table, index))
+
+
+def included_of(table: Descriptor, index: Index | None) -> tuple[int, ...]:
+    """Return the columns that stand beside an index's keys; `index` None: of the primary key."""
+    if index is None:
+        return tuple(column.element_id for column in table.included_columns)
+    return index.included
+
+
+def _included_text(table: Descriptor, index: Index | None) -> str:
+    included = ", ".join(_names(table, included_of(table, index)))
+    return f" INCLUDE ({included})" if included else ""
 
 
 def index_names(table: Descriptor, index: Index | None) -> list[str]:
     """Return what an index's columns are called: an expression as its function, else expr; none
     comes twice."""
-    if index is None:
-        return [table.by_id[one].name for one in table.primary_key]
-    texts = iter(index.expressions)
+    texts = iter(() if index is None else index.expressions)
+    keys = table.primary_key if index is None else index.columns
     names: list[str] = []
-    for one in (*index.columns, *index.included):
+    for one in (*keys, *included_of(table, index)):
         stem = _function_of(next(texts)) if one == EXPRESSION else table.by_id[one].name
         name, more = stem, 0
         while name in names:
@@ -269,9 +292,7 @@ def check_text(check: Check) -> str:
 def unique_text(table: Descriptor, index: Index) -> str:
     nulls = " NULLS NOT DISTINCT" if index.equal_nulls else ""
     text = f"UNIQUE{nulls} ({', '.join(index_keys(table, index))})"
-    included = ", ".join(_names(table, index.included))
-    text += f" INCLUDE ({included})" if included else ""
-    return text + _deferral_text(index.deferrable)
+    return text + _included_text(table, index) + _deferral_text(index.deferrable)
 
 
 def _deferral_text(initially: str) -> str:
@@ -282,7 +303,9 @@ def _deferral_text(initially: str) -> str:
 
 
 def primary_key_text(table: Descriptor) -> str:
-    return f"PRIMARY KEY ({', '.join(_names(table, table.primary_key))})"
+    return f"PRIMARY KEY ({', '.join(_names(table, table.primary_key))})" + _included_text(
+        table, None
+    )
 
 
 def foreign_key_text(

@@ -75,6 +75,9 @@ class Descriptor:
     columns that no store has, by element id.
     `key_name`: of the primary key where it is not the one that follows from the table's name, as
     after a rename of either.
+    `key_included`: the columns that the primary key was said to INCLUDE, each by its position,
+    which outlasts a change of its type. A row lies under its key with all of its columns, so this
+    is only shown.
     `schema`: the one that it lies in, with which its name begins (`namespaces.py`), "" = public.
     """
 
@@ -97,6 +100,7 @@ class Descriptor:
     replaces: int = 0
     sequence: Sequence | None = None
     key_name: str = ""
+    key_included: tuple[int, ...] = ()
     schema: str = ""
     since_lsn: int = field(default=0, compare=False)
     ahead: Mapping[int, Any] = field(default_factory=dict, compare=False)
@@ -280,6 +284,13 @@ class Descriptor:
     def key_columns(self) -> tuple[Column, ...]:
         return tuple(self.by_id[e] for e in self.primary_key)
 
+    @cached_property
+    def included_columns(self) -> tuple[Column, ...]:
+        """The public columns that the primary key includes, in the order in which they were
+        said."""
+        there = {column.position: column for column in self.by_name.values()}
+        return tuple(there[each] for each in self.key_included if each in there)
+
     def column(self, name: str) -> Column:
         """Return a public column. Raises UnknownColumn (an element that is not public does not
         exist)."""
@@ -407,6 +418,7 @@ DESCRIPTOR_FORM: Final = WireForm(
     sparse("former"),
     sparse("replaces"),
     sparse("key_name"),
+    sparse("key_included", "", *AS_LIST),
     sparse("schema"),
     sparse("sequence", "", sequence_to_wire, sequence_from_wire),
     sparse("since_lsn"),

@@ -115,6 +115,7 @@ def make_body(element: Element | Descriptor) -> Body:
         "lock_moves": [list(move) for move in element.lock_moves],
         "twin": element.mirror,
         "key_name": element.key_name,
+        **({"key_included": [*element.key_included]} if element.key_included else {}),
         **({} if element.sequence is None else {"sequence": sequence_to_wire(element.sequence)}),
         **({"schema": element.schema} if element.schema else {}),
     }
@@ -151,6 +152,7 @@ def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
         lock_moves=tuple(LockMove(*move) for move in after["lock_moves"]),
         mirror=after["twin"],
         key_name=after["key_name"],
+        key_included=tuple(after.get("key_included", ())),
         schema=after.get("schema", ""),
         sequence=sequence_from_wire(after.get("sequence")),
     )
@@ -171,6 +173,8 @@ def _fenced(body: Body | None, descriptor: Descriptor, fence: int) -> Body:
     body = {"twin": 0, "key_name": descriptor.key_name, **body}
     if descriptor.sequence is not None:
         body["sequence"] = list(body.get("sequence") or sequence_to_wire(descriptor.sequence))
+    if body.get("key_included"):
+        body["key_included"] = list(body["key_included"])
     moves = [list(move) for move in body["lock_moves"]]
     for number, move in enumerate(moves):
         if move[2] == FENCE_BEFORE:

@@ -114,6 +114,7 @@ COLUMN_FORM: Final = WireForm(
     sparse("moment_zone"),
     sparse("narrow", "", unless_none(type_to_wire), unless_none(type_from_wire)),
     sparse("demanded"),
+    sparse("default_text"),
 )
 INDEX_FORM: Final = WireForm(
     Index,

@@ -96,9 +96,11 @@ where it can't be left out. Rows that get a longer one are filled by images."""
 class Column:
     """A column. `element_id` names the physical column, so a re-added name never meets old data.
 
-    `default` is a storage value, None = no constant default; `default_expression` is the text of
-    one that changes from call to call, "" = none. `moment`: at which one such was added, so what
-    old rows have of it, in the time zone `moment_zone` ("" = UTC). A column is *required* when
+    `default` is a storage value, None = no constant default; `default_text`: what PostgreSQL shows
+    of a number that was written otherwise than it is stored, "" = nothing else;
+    `default_expression` is the text of one that changes from call to call, "" = none. `moment`: at
+    which one such was added, so what old rows have of it, in the time zone `moment_zone` ("" =
+    UTC). A column is *required* when
     every row must have its pair: NOT NULL, or a default that old rows must show. NOT NULL is a
     constraint with states of its own: `not_null_enforced` is write-only (checked on writes, not
     relied on yet or any more), `nullable` False is public. `filled`: every row has had its pair of
@@ -137,6 +139,7 @@ class Column:
     moment_zone: str = ""
     narrow: Type | None = None
     demanded: bool = False
+    default_text: str = ""
 
     @property
     def written_type(self) -> Type:

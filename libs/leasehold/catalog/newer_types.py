@@ -68,6 +68,14 @@ def has_equal_nulls(body: Any) -> bool:
     return isinstance(body, list | tuple) and any(map(has_equal_nulls, body))
 
 
+def says_field(body: Any, name: str) -> bool:
+    """Say whether the wire form of a table or a job has a field of that name, which is left out
+    where it says nothing."""
+    if isinstance(body, Mapping):
+        return name in body or any(says_field(value, name) for value in body.values())
+    return isinstance(body, list | tuple) and any(says_field(each, name) for each in body)
+
+
 def has_infinite_time(body: Any) -> bool:
     """Say whether the wire form of a table or a job has an infinite date or timestamp for a
     default, or says infinity in an expression, of which types it may be."""

@@ -88,7 +88,7 @@ def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, .
     if before is not None and before.table_id != after.table_id:
         # One took the other's place; elements kept their ids.
         assert before.table_id == after.former or after.table_id == before.former, "of one table"
-    keyed = before is not None and before.primary_key != after.primary_key
+    keyed = before is not None and _key_of(before) != _key_of(after)
     old = _elements(before, keyed=keyed)
     new = _elements(after, keyed=keyed)
     changes = []
@@ -111,6 +111,10 @@ def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, .
             )
         )
     return tuple(changes)
+
+
+def _key_of(table: Descriptor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return table.primary_key, table.key_included
 
 
 def element_words(descriptor: Descriptor, element: Element) -> str:
@@ -254,6 +258,8 @@ def _elements(descriptor: Descriptor | None, *, keyed: bool) -> dict[int, _Shown
         words = "no primary key"
     elif keyed:
         words = f"primary key ({', '.join(c.name for c in descriptor.key_columns)})"
+        included = ", ".join(c.name for c in descriptor.included_columns)
+        words += f" include ({included})" if included else ""
     table = _Shown("table", descriptor.name, descriptor.state, words, TABLE_ITSELF)
     found = {TABLE_ITSELF: table}
     for element in descriptor.elements:

@@ -44,6 +44,8 @@ class Feature(IntEnum):
     VIEW_FORMS = 20
     DEFERRABLE_UNIQUES = 21
     DEFERRABLE_KEYS = 22
+    INCLUDING_KEYS = 23
+    DEFAULT_TEXTS = 24
 
     @property
     def title(self) -> str:
@@ -87,6 +89,8 @@ _WRITTEN: Final = {
     Feature.VIEW_FORMS: "views with options, and views over views that were renamed",
     Feature.DEFERRABLE_UNIQUES: "UNIQUE constraints that are deferrable",
     Feature.DEFERRABLE_KEYS: "foreign keys that SET CONSTRAINTS may defer",
+    Feature.INCLUDING_KEYS: "primary keys with INCLUDE",
+    Feature.DEFAULT_TEXTS: "how a number was written that is a default",
 }
 """What a master writes, or has others write, once a feature may be used."""
 

@@ -81,7 +81,8 @@ class BlockSchema:
     there and are changed, by id. `demanded`: columns that no row may lack when the
     block is committed, (table id, element id). `origins`: the statement that changes an element
     first, by both. `altered`: the table that was there which each of the texts changes, 0 = it does
-    something else, or `_DROPS`. `twice`: the places of those that go out with the rows, and before
+    something else, or `_DROPS`. `along`: the tables that lose a default to each of the texts, which
+    drops what it draws from. `twice`: the places of those that go out with the rows, and before
     them with the job, whose columns rest on them: what is said of types."""
 
     texts: tuple[str, ...] = ()
@@ -93,6 +94,7 @@ class BlockSchema:
     demanded: frozenset[tuple[int, int]] = frozenset()
     origins: Mapping[tuple[int, int], str] = field(default_factory=dict)
     altered: tuple[int, ...] = ()
+    along: tuple[frozenset[int], ...] = ()
     twice: frozenset[int] = frozenset()
 
     @property
@@ -183,8 +185,10 @@ class BlockSchema:
             script = self.script.copy()
         script.written = frozenset(written)
         texts, drops, late = [*self.texts], [], set(self.late)
+        lost = set[int]()
         twice = set(self.twice)
         altered, forgotten = [*self.altered], set[int]()
+        along = [*self.along]
         notices: list[Told] = []
         zone = zone_at(context).key
         zones_said = () if zone == UTC.key else (zone,)
@@ -202,6 +206,7 @@ class BlockSchema:
                 # Of those that one text drops some may not be there.
                 # ⚠ The master does not hear what was said of a table that goes: not its new name.
                 drops.append(replace(statement, name=known.get(statement.name, statement.name)))
+                lost |= script.lost_along
                 forgotten |= planned - script.plans.keys()
             elif answer.keys() != {"notice"}:
                 late |= {len(texts)} if _is_late(of_view) else set()
@@ -210,6 +215,7 @@ class BlockSchema:
                 texts.append(sql)
                 ended = planned - script.plans.keys()
                 altered.append(0 if of_type else _find_altered(script, answer, ended))
+                along.append(script.lost_along)
         if drops:
             names = [quoted(each.name) for each in drops]
             cascades = drops[0].cascade
@@ -220,6 +226,7 @@ class BlockSchema:
                     altered[place] = _SAID_LATER
             texts.append(f"DROP TABLE {', '.join(names)}{' CASCADE' if cascades else ''}")
             altered.append(0 if cascades else _DROPS)
+            along.append(frozenset(lost))
         count = self.count + len(said)
         if count >= STATEMENTS_MAX or _bytes(texts) > TEXT_BYTES_MAX:
             raise RequestTooLarge(
@@ -231,10 +238,15 @@ class BlockSchema:
         zones = () if {UTC.key}.issuperset(zones) else zones
         # ⚠ What has come to nothing is not said to the master: it has no job to be a part of.
         kept_places = [n for n, t in enumerate(altered) if t in (0, _DROPS) or t in script.plans]
+        if not _gives_names_anew(script):
+            # ⚠ A table that is dropped, too, has nothing to lose: said before, its drop would be
+            # one of a table that has a job of its own.
+            kept_places.sort(key=lambda n: not along[n].isdisjoint(forgotten))
         late = {new for new, n in enumerate(kept_places) if n in late}
         twice = {new for new, n in enumerate(kept_places) if n in twice}
         texts = [texts[n] for n in kept_places]
         altered = [altered[n] for n in kept_places]
+        along = [along[n] - forgotten for n in kept_places]
         zones = tuple(zones[n] for n in kept_places) if zones else ()
         shown = dict(_show(script, self.shown))
         demanded = frozenset(
@@ -243,7 +255,9 @@ class BlockSchema:
         changed = [(t, p.name[1]) for t, plan in script.plans.items() for p in plan.paths]
         origins = {place: self.origins.get(place, text) for place in changed}
         kept = (tuple(texts), script, count, zones, frozenset(late))
-        made = BlockSchema(*kept, shown, demanded, origins, tuple(altered), frozenset(twice))
+        made = BlockSchema(
+            *kept, shown, demanded, origins, tuple(altered), tuple(along), frozenset(twice)
+        )
         return made, notices
 
 

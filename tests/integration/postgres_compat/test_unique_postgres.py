@@ -289,6 +289,55 @@ STORIES: Final = {
         insert into t values (9, 9, 'x') returning *
         drop table w
     """,
+    "a primary key that includes columns": f"""
+        create table u (id int)
+        create table t (a int, b int, c numeric, d int, primary key (a) include (b, c))
+        insert into t values (1, 2, 3, 4), (1, 5, 6, 7)
+        insert into t values (1, 2, 3, 4), (2, null, null, 2)
+        insert into t values (2, 9, 9, 9) on conflict on constraint t_pkey do update
+            set b = excluded.b returning *
+        {INDEXES}
+        {CONSTRAINTS}
+        select conname, conkey from pg_constraint where conrelid = 't'::regclass
+        select indnatts, indnkeyatts, indkey::text, indoption::text, indisunique, indisprimary
+            from pg_index where indrelid = 't'::regclass
+        select pg_get_indexdef('t_pkey'::regclass, n, true) from generate_series(0, 4) n
+        select attnum, attname, atttypid::regtype from pg_attribute
+            where attrelid = 't_pkey'::regclass order by 1
+        select column_name, ordinal_position from information_schema.key_column_usage
+            where table_name = 't'
+        select column_name from information_schema.constraint_column_usage where table_name = 't'
+        select column_name, is_nullable from information_schema.columns
+            where table_name = 't' order by 1
+        alter table t add foreign key (d) references t
+        alter table t alter c type int
+        alter table t rename column b to e
+        alter table t rename constraint t_pkey to t_key
+        {INDEXES}
+        {CONSTRAINTS}
+        create table w (like t including all)
+        select indexdef from pg_indexes where tablename = 'w'
+        drop table w
+        alter table t drop constraint t_d_fkey
+        alter table t drop constraint t_key, add primary key (a) include (nobody)
+        alter table t drop constraint t_key, add primary key (a) include (d)
+        {CONSTRAINTS}
+        alter table t drop column c, drop column e
+        alter table t drop constraint t_pkey, add constraint k primary key (d, a)
+        {CONSTRAINTS}
+        alter table t drop constraint k
+        create unique index i on t (d) include (a)
+        alter table t add primary key using index i
+        {INDEXES}
+        {CONSTRAINTS}
+        select * from t order by 1
+        create table w (a int primary key include (b), b int)
+        create table w (a int, b int, primary key (a) include (nobody))
+        create table w (a int, g int generated always as (a + 1) stored,
+            primary key (a) include (g))
+        select pg_get_constraintdef(oid) from pg_constraint where conrelid = 'w'::regclass
+        drop table w
+    """,
     "in a block, of a table that it makes": f"""
         begin
         create table u (id int)

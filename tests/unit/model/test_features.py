@@ -42,6 +42,8 @@ NUMBERS: Final = {
     20: "view forms",
     21: "deferrable uniques",
     22: "deferrable keys",
+    23: "including keys",
+    24: "default texts",
 }
 """What each number stands for, for ever: processes of all releases say it to each other."""
 GIVEN: Final[frozenset[int]] = frozenset()

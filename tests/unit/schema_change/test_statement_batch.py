@@ -312,10 +312,6 @@ def test_a_sequence_that_one_request_makes_goes_by_another_statement_of_it(sql: 
     ("sql", "words"),
     [
         (
-            "create table n (c int default nextval('s')); drop sequence s cascade",
-            "'n', which the same request makes, together with 's', which was there before it",
-        ),
-        (
             "create table n (c int); alter sequence p_s owned by n.c",
             "'n', which the same request makes, together with 'p', which was there before it",
         ),

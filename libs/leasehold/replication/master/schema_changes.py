@@ -14,7 +14,7 @@ from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Hold, Job
-from leasehold.catalog.newer_types import find_newer_type, has_equal_nulls
+from leasehold.catalog.newer_types import find_newer_type, has_equal_nulls, says_field
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
 from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.model.errors import FeatureNotSupported, InsufficientPrivilege, WrongJobState
@@ -80,6 +80,8 @@ from leasehold.sql.syntax.statements import (
 )
 
 SEED_BYTES: Final = 16
+LATER_FIELDS: Final = {"key_included": Feature.INCLUDING_KEYS}
+"""Fields of a table, and of what it has, that earlier releases pass over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ class SchemaChanges:
         script.trusted = request.held
         script.narrows = self.features.is_written(Feature.NARROWED_TYPES, now.mono_ns)
         script.keeps_deferred = self.features.is_written(Feature.DEFERRED_KEYS, now.mono_ns)
+        script.keeps_texts = self.features.is_written(Feature.DEFAULT_TEXTS, now.mono_ns)
         script.comments = self.features.is_written(Feature.VIEWS, now.mono_ns)
         answer = self._plan(script, said, request, now)
         script.refuse_dropped(request.operations)
@@ -200,7 +203,11 @@ class SchemaChanges:
         if has_later_form(script.catalog.access, self._catalog.access):
             self.features.check_written(Feature.VIEW_FORMS, now.mono_ns)
         written = (write for write in writes if isinstance(write, DescriptorWrite | JobWrite))
-        check_bodies((write.body for write in written), self.features, now.mono_ns)
+        bodies = [write.body for write in written]
+        check_bodies(bodies, self.features, now.mono_ns)
+        for name, feature in LATER_FIELDS.items():
+            if any(says_field(body, name) for body in bodies):
+                self.features.check_written(feature, now.mono_ns)
         if request.held:
             (job_id,) = (write.job_id for write in writes if isinstance(write, JobWrite))
             return Decision(writes, {"job": job_id}, self._catalog)

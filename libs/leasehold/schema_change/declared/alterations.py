@@ -35,13 +35,15 @@ def change_types(s: Situation) -> Iterator[Said]:
 def change_keys(s: Situation) -> Iterator[Said]:
     """Give tables another primary key, or none."""
     for table, now, wanted in s.both():
-        if now.key == wanted.key:
+        same = now.key == wanted.key
+        if same and now.key_included == wanted.key_included:
             continue
         actions = [f"DROP CONSTRAINT {quoted(now.key_name)}"] if now.key else []
-        unique = s.key_kept_unique(table) if now.key else None
+        unique = s.key_kept_unique(table) if now.key and not same else None
         fails = ""
         if wanted.key:
             actions.append(f"ADD {wording.key_text(s.wanted_tables[table])}")
+        if wanted.key and not same:
             fails = f"{EQUAL.format(', '.join(wanted.key))}, and so does a NULL"
         if unique is not None:
             index = s.wanted_tables[table].index(unique)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from leasehold.catalog.definitions import quoted
+from leasehold.schema_change.declared import wording
 from leasehold.schema_change.declared.situation import Said, Situation
 from leasehold.schema_change.declared.wording import alter_text, names_text
 
@@ -31,10 +33,15 @@ def drop_elements(s: Situation) -> Iterator[Said]:
 
 
 def drop_keys(s: Situation) -> Iterator[Said]:
-    """Drop primary keys over columns whose other type no key outlasts; they are made again."""
+    """Drop primary keys over columns whose other type no key outlasts; they are made again. So are
+    those that include a column which is made again, without it."""
     for table, now, _ in s.both():
+        drop = f"DROP CONSTRAINT {quoted(now.key_name)}"
         if any((table, column) in s.hard for column in now.key):
-            yield Said(alter_text(table, f"DROP CONSTRAINT {quoted(now.key_name)}"))
+            yield Said(alter_text(table, drop))
+        elif any((table, column) in s.made_again for column in now.key_included):
+            alone = wording.key_text(replace(s.tables[table], key_included=()))
+            yield Said(alter_text(table, drop, f"ADD {alone}"))
 
 
 def release_sequences(s: Situation) -> Iterator[Said]:

@@ -249,7 +249,8 @@ def differences(s: Situation) -> list[str]:
 
 
 def _in_table(now: TableShape, wanted: TableShape) -> Iterable[str]:
-    if (now.key, now.key_name) != (wanted.key, wanted.key_name):
+    keys = ((each.key, each.key_name, each.key_included) for each in (now, wanted))
+    if len({*keys}) > 1:
         yield "the primary key"
     for kind in ("columns", "indexes", "checks", "foreign_keys", "locks"):
         one, other = getattr(now, kind), getattr(wanted, kind)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.definitions import columns_of, default_text, index_keys
+from leasehold.catalog.definitions import columns_of, default_meaning, index_keys
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import DEFAULT_LOCK, Check, Column, ForeignKey, Index
 from leasehold.catalog.enum_types import as_called
@@ -70,12 +70,14 @@ class ForeignKeyShape(NamedTuple):
 
 
 class TableShape(NamedTuple):
-    """A table. `key`: the columns of its primary key, () = none; `locks`: the columns under each
+    """A table. `key`: the columns of its primary key, () = none, and `key_included` those that it
+    includes; `locks`: the columns under each
     lock but the default one."""
 
     columns: Mapping[str, ColumnShape]
     key: tuple[str, ...]
     key_name: str
+    key_included: tuple[str, ...]
     indexes: Mapping[str, IndexShape]
     checks: Mapping[str, CheckShape]
     foreign_keys: Mapping[str, ForeignKeyShape]
@@ -154,6 +156,7 @@ def table_shape(table: Descriptor, catalog: Catalog) -> TableShape:
         {column.name: _column_shape(column, catalog) for column in columns},
         () if table.hidden_key else _names(table, table.primary_key),
         "" if table.hidden_key else table.key_constraint,
+        tuple(column.name for column in table.included_columns),
         {
             index.name: index_shape(table, index)
             for index in table.named_indexes
@@ -173,7 +176,7 @@ def table_shape(table: Descriptor, catalog: Catalog) -> TableShape:
 
 
 def _column_shape(column: Column, catalog: Catalog) -> ColumnShape:
-    text = default_text(column) or ""
+    text = default_meaning(column) or ""
     generated = column.derived is not None and column.generated
     draws = column.draws_from
     zone = column.derived.zone if column.derived is not None and generated else ""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from leasehold.catalog.definitions import quoted
-from leasehold.catalog.descriptor import COLUMNS_MAX
+from leasehold.catalog.definitions import literal, number_text, quoted, quoted_relation
+from leasehold.catalog.descriptor import COLUMNS_MAX, Descriptor
 from leasehold.catalog.elements import Check, Column, Constraint, Index, Missing
 from leasehold.catalog.object_names import free_object_name
 from leasehold.catalog.states import State
@@ -186,6 +186,7 @@ def drop_column(draft: TableDraft, action: DropColumn) -> None:
             column=column.name,
             position=action.position,
         )
+    _refuse_included(draft.table, column, action)
     if draft.table.element(column.element_id) is None:
         raise InvalidDefinition(
             f"column {column.name!r} is added by the same statement: leave both out"
@@ -225,6 +226,25 @@ def drop_column(draft: TableDraft, action: DropColumn) -> None:
     del draft.columns[column.name]
     path = _plan_removal(draft, column, following, late)
     draft.take(path, f"column {column.name}")
+
+
+def _refuse_included(table: Descriptor, column: Column, action: DropColumn) -> None:
+    """Raises InvalidDefinition (42P16) for a column that the primary key includes: in PostgreSQL
+    the key would go with it, hence the order in which rows lie here."""
+    if column.position not in table.key_included:
+        return
+    key = ", ".join(map(quoted, (each.name for each in table.key_columns)))
+    left = (quoted(each.name) for each in table.included_columns if each.name != column.name)
+    included = ", ".join(left)
+    included = f" INCLUDE ({included})" if included else ""
+    raise InvalidDefinition(
+        f"column {column.name!r} is included in the primary key and can't be dropped",
+        hint=f"Say the key without it first, which looks at no row: ALTER TABLE"
+        f" {quoted_relation(table)} DROP CONSTRAINT {quoted(table.key_constraint)}, ADD PRIMARY KEY"
+        f" ({key}){included}",
+        column=column.name,
+        position=action.position,
+    )
 
 
 def _drop_following(draft: TableDraft, following: Iterable[Column], doomed: Doomed) -> None:
@@ -326,6 +346,11 @@ def set_default(draft: TableDraft, action: SetDefault) -> None:
             position=action.position,
         )
     _refuse_identity(draft, column, action.position)
+    if action.lost:
+        draft.drew |= {column.draws_from} - {0}
+        path = element_paths.drop_numbering(column)
+        draft.change_default(path, element_paths.without_sequence(column))
+        return
     made = Default()
     name = None if action.value is None else find_drawn_sequence(action.value)
     if name is not None:
@@ -333,7 +358,9 @@ def set_default(draft: TableDraft, action: SetDefault) -> None:
         return
     if action.value is not None:
         made = default_of_text(action.value, column.type, action.zone)
-    if made == Default(column.default, column.default_expression):
+    if not action.keeps_text:
+        made = made._replace(text="")
+    if made == Default(column.default, column.default_expression, column.default_text):
         draft.notices.append(f"column {column.name!r} has that default already")
         return
     draft.drew |= {column.draws_from} - {0}
@@ -341,6 +368,7 @@ def set_default(draft: TableDraft, action: SetDefault) -> None:
         column,
         default=made.value,
         default_expression=made.expression,
+        default_text=made.text,
         moment=None,
         moment_zone="",
     )
@@ -353,7 +381,13 @@ def _set_drawn(draft: TableDraft, column: Column, sequence: str, position: int) 
     check_drawing(column.type, position)
     said = NumberingDefinition(named=sequence, position=position)
     drawn = draft.resolve_drawn(ColumnDefinition(column.name, column.type, numbering=said))
-    made = replace(with_drawn_default(column, drawn), default=None, moment=None, moment_zone="")
+    made = replace(
+        with_drawn_default(column, drawn),
+        default=None,
+        default_text="",
+        moment=None,
+        moment_zone="",
+    )
     if made == replace(column, moment=None, moment_zone=""):
         draft.notices.append(f"column {column.name!r} has that default already")
         return
@@ -443,6 +477,7 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
     check_default_fits(old, new)
     if old.default is not None:
         new = replace(new, default=convert_default(old, new, draft.table, action.zone))
+        new = replace(new, default_text=_text_kept(old, new, action))
     # Whether the expressions fit is seen before anything is written.
     others = (c for c in draft.table.columns if c.element_id != old.element_id)
     as_new = replace(draft.table, columns=(*others, new))
@@ -515,6 +550,15 @@ def _change_where_it_stands(draft: TableDraft, old: Column, action: AlterType) -
     draft.change_column(path(old, action.type), new)
     draft.widened[old.element_id] = action.type
     draft.retyped.add(old.element_id)
+
+
+def _text_kept(old: Column, new: Column, action: AlterType) -> str:
+    """Return how a number is shown that is the default of a column which gets another type: as it
+    was before, "" where that is nothing else than its value shows."""
+    if new.default is None or not action.keeps_text:
+        return ""
+    text = number_text(old)
+    return "" if text == literal(new.type, new.default) else text
 
 
 def _can_stay_if_full(draft: TableDraft, old: Column, action: AlterType) -> bool:

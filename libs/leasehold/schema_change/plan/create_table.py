@@ -19,7 +19,7 @@ from leasehold.schema_change.plan.definitions import (
     with_drawn_default,
 )
 from leasehold.schema_change.plan.draft import TableDraft
-from leasehold.schema_change.plan.primary_key import hidden_column
+from leasehold.schema_change.plan.primary_key import find_included, hidden_column
 from leasehold.schema_change.plan.results import CreateTablePlan, NothingToDo
 from leasehold.sql.syntax.statements import (
     CreateTable,
@@ -78,7 +78,11 @@ def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePl
     if not table.hidden_key:
         made = {sequence.name for sequence in sequences}
         key_name = key_object_name(table, statement.key_name, taken | made)
-        table = replace(table, key_name="" if key_name == table.key_constraint else key_name)
+        table = replace(
+            table,
+            key_name="" if key_name == table.key_constraint else key_name,
+            key_included=find_included(table, table.key_columns, statement.key_included),
+        )
     table = _with_generated(table, statement)
     # A new table has no rows: its constraints hold, and are public with it.
     draft = TableDraft(table, {name, *taken, *(s.name for s in sequences)}, catalog, None)

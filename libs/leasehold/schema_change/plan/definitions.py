@@ -51,6 +51,7 @@ def make_column(definition: ColumnDefinition, element_id: int) -> Column:
         definition.nullable,
         definition.default,
         default_expression=definition.default_expression,
+        default_text=definition.default_text,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
 from leasehold.catalog.states import State
-from leasehold.model.errors import FeatureNotSupported, IndexNotFit, UnknownObject, WrongObject
+from leasehold.model.errors import IndexNotFit, UnknownObject, WrongObject
 from leasehold.schema_change.plan.constraints import refuse_name
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths
@@ -50,14 +50,11 @@ def with_columns_of_index(
     if not key.index:
         return key
     index = find_fitting(table, key.index, key.position, taken)
-    if index.included:
-        raise FeatureNotSupported(
-            f"index {index.name!r} has INCLUDE columns, which a primary key can't have",
-            index=index.name,
-            position=key.position,
-        )
-    columns = tuple(table.by_id[element_id].name for element_id in index.columns)
-    return replace(key, columns=columns, name=key.name or index.name)
+    columns, included = (
+        tuple(table.by_id[element_id].name for element_id in part)
+        for part in (index.columns, index.included)
+    )
+    return replace(key, columns=columns, name=key.name or index.name, included=included)
 
 
 def find_fitting(table: Descriptor, name: str, position: int, taken: Collection[str]) -> Index:

@@ -204,7 +204,7 @@ def moves_rows(planned: JobPlan) -> bool:
         for path in planned.paths
         if isinstance(path.element, Descriptor) and not (path.element.sequence and path.new)
     ]
-    names = {"name", "alias", "key_name", "schema", "lock_moves", "sequence"}
+    names = {"name", "alias", "key_name", "key_included", "schema", "lock_moves", "sequence"}
     return any(path.new or not fields_of(path) <= names for path in there)
 
 

@@ -68,11 +68,11 @@ from leasehold.schema_change.plan.new_key_columns import (
 from leasehold.schema_change.plan.results import Changes, NothingToDo
 from leasehold.schema_change.steps.element_paths import ElementPath, drop_index
 from leasehold.schema_change.steps.table_paths import (
+    alter_key,
     another_key,
     hidden_key,
     lost_reference,
     refer_to,
-    rename_key,
 )
 from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.statements import (
@@ -88,6 +88,7 @@ from leasehold.values.types import Type, why_no_key
 KEY_CHANGE: Final = "change primary key"
 KEY_DROP: Final = "drop primary key"
 KEY_RENAME: Final = "rename primary key"
+KEY_ALTER: Final = "alter primary key"
 HIDDEN_TYPE: Final = Type("uuid")
 
 
@@ -194,12 +195,16 @@ def plan_key_change(
         taken = relation_names(catalog) - {table.key_constraint, key.index}
         name = key_object_name(table, key.name, taken)
         going = [index for index in table.indexes if key.index and index.name == key.index]
-        same = [] if name == table.key_constraint else [rename_key(table, name)]
-        paths = [*same, *map(drop_index, going)]
+        included = find_included(table, columns, key.included, key.position)
+        kept = tuple(column.position for column in table.included_columns)
+        paths = [alter_key(table, name, included), *map(drop_index, going)]
+        if name == table.key_constraint and included == kept:
+            del paths[0]
         if not paths:
             return NothingToDo(f"({said}) is the primary key already")
         free_table(catalog, table)
-        return Changes(table, KEY_RENAME, f"primary key {name}", paths)
+        done = KEY_RENAME if included == kept else KEY_ALTER
+        return Changes(table, done, f"primary key {name}", paths)
     free_table(catalog, table)
     referring = find_references(catalog, table.table_id)
     others = {child.table_id: child for child, _ in referring if child.table_id != table.table_id}
@@ -240,6 +245,8 @@ def give_key(table: Descriptor, key: AddPrimaryKey, catalog: Catalog) -> Descrip
         if not c.hidden
     )
     made = replace(table, columns=tuple(columns), primary_key=ids)
+    included = find_included(made, made.key_columns, key.included, key.position)
+    made = replace(made, key_included=included)
     made = _without_index(made, key.index)
     name = key_object_name(made, key.name, taken - {key.index})
     return replace(made, key_name="" if name == made.key_constraint else name)
@@ -273,6 +280,19 @@ def key_columns(table: Descriptor, key: AddPrimaryKey) -> tuple[Column, ...]:
     return tuple(found)
 
 
+def find_included(
+    table: Descriptor, columns: Iterable[Column], names: Iterable[str], position: int = 1
+) -> tuple[int, ...]:
+    """Return where the columns stand that a primary key over `columns` is to include. One that is
+    named again, or is in the key, is there once. Raises UnknownColumn."""
+    try:
+        found = dict.fromkeys(table.column(name).position for name in names)
+    except UnknownColumn as error:
+        raise with_position(error, position) from error
+    keys = {column.position for column in columns}
+    return tuple(each for each in found if each not in keys)
+
+
 def plan_key_paths(
     table: Descriptor,
     columns: tuple[Column, ...],
@@ -297,7 +317,12 @@ def plan_key_paths(
     index = make_index(table, name, columns, table.next_element_id)
     nullable = [column for column in columns if column.nullable]
     other = _without_index(_under_key(table, columns, other_id), replaced)
-    other = replace(other, key_name="" if key_name == other.key_constraint else key_name)
+    named = () if asked.key is None else asked.key.included
+    other = replace(
+        other,
+        key_name="" if key_name == other.key_constraint else key_name,
+        key_included=find_included(table, columns, named, asked.position),
+    )
     return another_key(table, _completed(other, taken | {name, key_name}, asked), index, nullable)
 
 
@@ -364,6 +389,7 @@ def _under_key(table: Descriptor, columns: tuple[Column, ...], other_id: int) ->
         mirror=table.table_id,
         former=table.table_id,
         key_name="",
+        key_included=(),
         modified_us=0,
         since_lsn=0,
     )

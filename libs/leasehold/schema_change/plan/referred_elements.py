@@ -15,10 +15,10 @@ from leasehold.schema_change.plan.repeated_changes import fields_of
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps.element_paths import ElementPath
 
-_NAMES: Final = frozenset(("name", "alias", "key_name"))
+_NAMES: Final = frozenset(("name", "alias", "key_name", "key_included"))
 _HARMLESS: Final = _NAMES | {
     *("nullable", "not_null_enforced", "demanded"),
-    *("default", "default_expression", "moment", "moment_zone"),
+    *("default", "default_text", "default_expression", "moment", "moment_zone"),
 }
 """Fields of a column, or an index, on which no foreign key rests: it knows both by their ids."""
 

@@ -29,7 +29,10 @@ from leasehold.schema_change.steps.element_paths import (
 from leasehold.schema_change.steps.table_paths import rename_key
 
 DEFAULT_FIELDS: Final = frozenset(
-    ("default", "default_expression", "moment", "moment_zone", "numbering", "owns")
+    (
+        *("default", "default_text", "default_expression", "moment", "moment_zone"),
+        *("numbering", "owns"),
+    )
 )
 _NULLABLE: Final = frozenset(("nullable", "not_null_enforced"))
 _NAME: Final = frozenset(("name", "alias"))

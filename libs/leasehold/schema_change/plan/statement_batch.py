@@ -48,6 +48,15 @@ from leasehold.model.records.log import (
 from leasehold.model.records.requests import Operation
 from leasehold.schema_change.plan.answers import answer_of_several, read_notices
 from leasehold.schema_change.plan.busy_tables import NO_EARLIER_DROPS, EarlierDrops, is_table
+from leasehold.schema_change.plan.default_texts import without_default_texts
+from leasehold.schema_change.plan.dependents import cascade_notice
+from leasehold.schema_change.plan.dropped_along import (
+    LostAlong,
+    count_steps_drawn,
+    find_lost_along,
+    lets_go,
+    without_needs,
+)
 from leasehold.schema_change.plan.drops import (
     as_write_only,
     collect_names,
@@ -131,7 +140,8 @@ class StatementBatch:
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
     their new bounds. `in_place`, `computed`, `narrows`: see `plan`. `keeps_deferred`: which foreign
-    keys are deferred may be written. `whole`: they are of a transaction, whose changes of tables
+    keys are deferred may be written; `keeps_texts`: how numbers were written that are defaults.
+    `whole`: they are of a transaction, whose changes of tables
     that were there are one job with what it makes and drops (`transaction_job.py`); of its versions
     nobody knows the numbers yet, so none is `computed`.
     `trusted`: see `follow_tables`. `comments`: whether they are kept.
@@ -154,6 +164,7 @@ class StatementBatch:
     computed: bool = True
     narrows: bool = True
     keeps_deferred: bool = True
+    keeps_texts: bool = True
     whole: bool = False
     _drop_plans: list[JobPlan] = field(default_factory=list)
     trusted: bool = False
@@ -163,6 +174,8 @@ class StatementBatch:
     temporary: bool = False
     shared: Catalog | None = None
     """Beside temporary tables: those of all sessions, for LIKE."""
+    lost_along: frozenset[int] = frozenset()
+    """The tables that have lost something to the last statement, a drop of something else."""
     _stays_gone: bool = False
     """What is taken away can't come back: its schema goes with the request."""
     _renamed: str = ""
@@ -320,6 +333,8 @@ class StatementBatch:
             )
         if not self.keeps_deferred:
             change = without_deferred(change)
+        if not self.keeps_texts:
+            change = without_default_texts(change)
         ahead = self._ahead()
         if isinstance(change, CreateTable) and change.likes:
             return self._take_like(change, ahead, (sql, request_id, context, rows_about))
@@ -348,6 +363,9 @@ class StatementBatch:
                 return answered  # nobody is to own it, or it was there
             return {**answered, **self.take(owning, sql, request_id, context, rows_about)}
         said = (sql, request_id, context, rows_about)
+        lost = self._let_go(change, ahead, said)
+        if lost:
+            ahead = self._ahead()
         if isinstance(change, AlterTable) and (keyed := self._key_new_table(change, ahead, said)):
             return keyed
         try:
@@ -427,12 +445,28 @@ class StatementBatch:
                 answer = {"job": number} if job.table_id in self.plans else {"table": job.table_id}
         for write in after.writes_since(before):  # beside what was said of owners meanwhile
             self.catalog.access = self.catalog.access.applied(write)
-        notices = (*planned.notices, *along)
+        notices = (*(cascade_notice(each.words) for each in lost), *planned.notices, *along)
         if notices:
             answer["notice"] = "; ".join(notices)
         if len(notices) > 1:
             answer["notices"] = notices
         return answer
+
+    def _let_go(
+        self, change: Change, ahead: CatalogAhead, said: tuple[Any, ...]
+    ) -> tuple[LostAlong, ...]:
+        """Take what others lose by a drop with CASCADE, each as a change of its own table, whoever
+        owns that, and return it. So it joins what the request says of that table beside. ⚠ Without
+        a job of the whole transaction two jobs would end apart: then only tables of this request
+        lose theirs by themselves, and the drop takes the rest along."""
+        found = tuple(
+            each
+            for each in find_lost_along(change, ahead, {*self.plans} if self.whole else ())
+            if self.whole or each.table.table_id in self.made
+        )
+        self._take_as_first_role((each.change for each in found), said)
+        self.lost_along = frozenset(each.table.table_id for each in found)
+        return found
 
     def _take_like(self, change: CreateTable, ahead: CatalogAhead, said: tuple[Any, ...]) -> Answer:
         """Make a table like others, then the indexes and comments that it is to have."""
@@ -626,7 +660,8 @@ class StatementBatch:
             needed = {*planned.job.needs} & {*job.tables}
             if {*planned.job.tables} & {*job.tables}:
                 raise self._already_changed(planned.job)
-            if needed and not (self.whole and self._leaves(asked, planned.job)):
+            left = self._leaves(asked, planned.job) or lets_go(planned, needed, self.altered)
+            if needed and not (self.whole and left):
                 raise self._already_changed(planned.job)
             if {*planned.job.tables} & {*job.needs} and not self._leaves(planned, job):
                 raise self._already_changed(planned.job)
@@ -686,6 +721,8 @@ class StatementBatch:
     def _make(self, table: Descriptor) -> None:
         """Name and version mean one table for ever: a name that goes is taken with its numbers."""
         before = next((t for t in self.dropped.values() if t.name == table.name), None)
+        if before is not None:
+            self._refuse_name_drawn_from(before)
         version, replaces = (1, 0) if before is None else (before.version, before.table_id)
         table = replace(table, version=version, replaces=replaces)
         if table.table_id not in self.made:
@@ -694,6 +731,18 @@ class StatementBatch:
             self._give(table.table_id, self.actor)
         self.made[table.table_id] = table
         self.catalog.make(table)
+
+    def _refuse_name_drawn_from(self, gone: Descriptor) -> None:
+        """Refuse the name of a sequence that goes a step later than what has drawn from it: two
+        would have it."""
+        paths = (path for planned in self.plans.values() for path in planned.paths)
+        if count_steps_drawn(gone.table_id, paths):
+            raise FeatureNotSupported(
+                f"the name {gone.name!r} goes with a sequence that this very request drops, and"
+                " that a column of before draws from until all know that it has lost its default",
+                hint="Send the drop first, by itself, or take another name.",
+                table=gone.name,
+            )
 
     def _give(self, table_id: int, owner: int) -> None:
         """Say who owns a table or sequence that is made."""
@@ -737,6 +786,7 @@ class StatementBatch:
             self._make(without_elements(self.made[child_id], gone))
         if table_id in self.made:
             self._unmake(table_id)
+            self.plans = {t: without_needs(each, table_id) for t, each in self.plans.items()}
             return {"table": table_id}
         self.dropped[table_id] = self.catalog.newest(table_id)
         self.catalog.drop(table_id)
@@ -763,7 +813,7 @@ class StatementBatch:
         change = DropSequence(sequence.name, owned=True)
         planned = plan(
             change,
-            self.catalog,
+            self._ahead(),
             sql=sql,
             request_id=request_id,
             context=context,

@@ -63,6 +63,7 @@ def expand_likes(made: CreateTable, catalog: Catalog, shared: Catalog | None = N
         made,
         columns=tuple(columns),
         primary_key=expanding.primary_key,
+        key_included=expanding.key_included,
         uniques=tuple(expanding.uniques),
         checks=tuple(expanding.checks),
         likes=(),
@@ -82,6 +83,7 @@ class _Expanding:
         self._catalog = catalog
         self._taken = {*relation_names(catalog), made.name}
         self.primary_key = made.primary_key
+        self.key_included = made.key_included
         self.uniques = list(made.uniques)
         self.checks = list(made.checks)
         self.indexes: list[CreateIndex] = []
@@ -126,7 +128,10 @@ class _Expanding:
         drawn = find_drawn_sequence(column.default_expression)
         if drawn is None:
             return replace(
-                made, default=column.default, default_expression=column.default_expression
+                made,
+                default=column.default,
+                default_expression=column.default_expression,
+                default_text=column.default_text,
             )
         if self._made.temporary:
             raise FeatureNotSupported(
@@ -166,6 +171,7 @@ class _Expanding:
                 position=like.position,
             )
         self.primary_key = tuple(column.name for column in source.key_columns)
+        self.key_included = tuple(column.name for column in source.included_columns)
         name = self._made.key_name or primary_key_name(self._made.name)
         self._comment(like, source, -PRIMARY_KEY, ObjectKind.CONSTRAINT, name)
 

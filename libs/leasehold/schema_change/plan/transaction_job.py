@@ -19,6 +19,7 @@ from leasehold.catalog.elements import ForeignKey, Index
 from leasehold.catalog.job import Hold, Job
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.model.ids import is_sequence_id
+from leasehold.schema_change.plan.dropped_along import delay_drop
 from leasehold.schema_change.plan.joined_jobs import moves_rows
 from leasehold.schema_change.plan.results import JobPlan
 from leasehold.schema_change.steps.element_paths import ElementPath
@@ -39,8 +40,10 @@ def join_tables(
     numbered = {own: 0} | {each.job.table_id: each.job.table_id for each in others}
     groups = [(numbered[t], _name_tables(plans[t], own)) for t in order_tables(plans)]
     gone = {each.job.table_id for each in drops}
+    changing = [path for each in plans.values() for path in each.paths]
     for each in drops:
         kept = [p for p in _name_tables(each, own) if p.table_id not in gone or p.name[1] == 0]
+        kept = [replace(delay_drop(p, changing), table_id=p.table_id) for p in kept]
         groups.append((each.job.table_id, kept))
     made = tuple(made)
     groups += [(table.table_id, [add_table(table)]) for table in made]

@@ -480,8 +480,13 @@ def drop_not_null(column: Column) -> ElementPath:
     )
 
 
-def set_default(column: Column, default: Any, expression: str = "") -> ElementPath:
-    said = {"default": default, "default_expression": expression, **_NO_CONTEXT}
+def set_default(column: Column, default: Any, expression: str = "", text: str = "") -> ElementPath:
+    said = {
+        "default": default,
+        "default_expression": expression,
+        "default_text": text,
+        **_NO_CONTEXT,
+    }
     return ElementPath(column, after_commit=(Stage(said),))
 
 
@@ -502,6 +507,7 @@ def set_drawn(column: Column, made: Column) -> ElementPath:
     """Let a column draw its default from a sequence from here on."""
     said = {
         "default": None,
+        "default_text": "",
         "default_expression": made.default_expression,
         **_NO_CONTEXT,
         "numbering": made.numbering,

@@ -26,10 +26,16 @@ from leasehold.schema_change.steps.element_paths import (
 )
 
 
+def alter_key(table: Descriptor, name: str, included: tuple[int, ...]) -> ElementPath:
+    """Give the primary key and its index a name, and say what it includes. Only DDL, ON CONFLICT ON
+    CONSTRAINT and errors name them, each under one version; no row lies otherwise for what a key
+    includes."""
+    return ElementPath(table, after_commit=(Stage({"key_name": name, "key_included": included}),))
+
+
 def rename_key(table: Descriptor, name: str) -> ElementPath:
-    """Rename the primary key and its index. Only DDL, ON CONFLICT ON CONSTRAINT and errors name
-    them, each under one version."""
-    return ElementPath(table, after_commit=(Stage({"key_name": name}),))
+    """Rename the primary key and its index."""
+    return alter_key(table, name, table.key_included)
 
 
 def move_relation(relation: Descriptor, schema: str, name: str) -> ElementPath:

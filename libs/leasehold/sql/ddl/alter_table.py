@@ -227,8 +227,8 @@ class _Action:
                 return AddCheck(check)
             case ForeignKeyDefinition() as key:
                 return AddForeignKey(key)
-            case KeyDefinition(columns, position, name):
-                return AddPrimaryKey(columns, position, name)
+            case KeyDefinition(columns, position, name, included):
+                return AddPrimaryKey(columns, position, name, included=included)
             case ByIndex(index, position, name, primary, deferrable):
                 if primary:
                     return AddPrimaryKey((), position, name, index)

@@ -134,6 +134,7 @@ class _Column:
             self._generated,
             self._numbering,
             self._reading.zone if self._default.expression else "",
+            self._default.text,
         )
         return column, self._key
 

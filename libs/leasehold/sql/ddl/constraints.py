@@ -47,9 +47,6 @@ _TRAILING: Final = (
     ("enforced",),
 )
 """The longer before those that they end in."""
-_KEY_INCLUDES: Final = (
-    "INCLUDE of a PRIMARY KEY is not supported, nor needed: rows lie in its order, with all columns"
-)
 _EXCLUDE: Final = "EXCLUDE constraints are not supported"
 _ACTIONS: Final = {
     "a": OnChange.NO_ACTION,
@@ -82,11 +79,12 @@ handles(
 
 
 class KeyDefinition(NamedTuple):
-    """[CONSTRAINT name] PRIMARY KEY (a, b)."""
+    """[CONSTRAINT name] PRIMARY KEY (a, b) [INCLUDE (c)]."""
 
     columns: tuple[str, ...]
     position: int
     name: str | None = None
+    included: tuple[str, ...] = ()
 
 
 class ByIndex(NamedTuple):
@@ -128,11 +126,10 @@ def read_table_constraint(reading: Reading, body: Body, table: str, end: int) ->
             return ByIndex(index, place, name, primary, deferrable_of(body))
         case "CONSTR_PRIMARY":
             reading.read("Constraint", body)
-            if "including" in body:
-                reading.refuse(_KEY_INCLUDES, reading.next(word_index, "include"))
             columns = read_distinct_columns(reading, body["keys"], "PRIMARY KEY", word_index)
             _refuse_attributes(reading, _attributes(reading, word_index, end))
-            return KeyDefinition(columns, reading.position(word_index), name)
+            included = _included(reading, body, "PRIMARY KEY", word_index)
+            return KeyDefinition(columns, reading.position(word_index), name, included)
         case "CONSTR_UNIQUE":
             reading.read("Constraint", body)
             columns = read_distinct_columns(reading, body["keys"], "UNIQUE", word_index)
@@ -143,7 +140,7 @@ def read_table_constraint(reading: Reading, body: Body, table: str, end: int) ->
                 name,
                 reading.position(word_index),
                 bool(body.get("nulls_not_distinct")),
-                _included(reading, body, word_index),
+                _included(reading, body, "UNIQUE", word_index),
                 deferrable_of(body),
             )
         case "CONSTR_CHECK":
@@ -177,13 +174,13 @@ def _not_deferring(reading: Reading, places: Sequence[int]) -> list[int]:
     return [one for one in places if not any(reading.said(one, *each) for each in phrases)]
 
 
-def _included(reading: Reading, body: Body, word_index: int) -> tuple[str, ...]:
+def _included(reading: Reading, body: Body, what: str, word_index: int) -> tuple[str, ...]:
     """Return the columns of INCLUDE (…), repeated ones too. Raises OutOfRange."""
     found = names_of(body.get("including", []))
     size = len(body["keys"]) + len(found)
     if found and size > KEY_COLUMNS_MAX:
         raise OutOfRange(
-            f"UNIQUE with INCLUDE has {size} columns; at most {KEY_COLUMNS_MAX} are allowed",
+            f"{what} with INCLUDE has {size} columns; at most {KEY_COLUMNS_MAX} are allowed",
             position=reading.position(reading.opening(reading.next(word_index, "include"))),
         )
     return found

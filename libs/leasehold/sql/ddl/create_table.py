@@ -156,6 +156,7 @@ class _Parts:
             tuple(self._checks),
             tuple(self._foreign_keys),
             key.name,
+            key.included,
             schema,
             likes=tuple(self._likes),
         )
@@ -165,7 +166,7 @@ class _Parts:
 def complete_table(made: CreateTable, key_position: int) -> CreateTable:
     """Return a table all of whose columns are known, with those of the primary key NOT NULL. Raises
     UnknownColumn for a constraint over others, FeatureNotSupported for what can't be in a key."""
-    _check_known(made, "PRIMARY KEY", made.primary_key, key_position)
+    _check_known(made, "PRIMARY KEY", (*made.primary_key, *made.key_included), key_position)
     for column in made.columns:
         if column.name in made.primary_key:
             if column.generated is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from leasehold.catalog.definitions import number_text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.model.errors import Refused, WrongType
@@ -91,6 +92,8 @@ def convert_default(old: Column, new: Column, table: Descriptor, zone: str) -> A
     if cast_for(old.type, new.type, "assignment") is None:
         raise _not_cast(old, new)
     try:
+        if text := number_text(old):  # as it was written, whatever the type before has made of it
+            return default_of_text(text, new.type, zone).value
         compute = compile_expression(written_name(old.name), replace(table), new, zone=zone)
         return compute({old.element_id: old.default})
     except Refused as error:

@@ -15,6 +15,7 @@ from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.sql.expressions.compiler import DECIDED, NOW, SEED, Compiler
 from leasehold.sql.expressions.expression import make_total, with_exact_numbers
+from leasehold.sql.expressions.number_text import show_number
 from leasehold.sql.expressions.plain_words import with_plain_words
 from leasehold.sql.expressions.typed import Typed, asking_zone, assign, computed_in
 from leasehold.sql.functions.function import Function
@@ -40,10 +41,12 @@ Evaluate = Callable[[CommitContext, int, int, Key], Any]
 
 class Default(NamedTuple):
     """The default of a column: `value` is a storage value, None for no constant; `expression` is
-    the text of what is computed for each row, "" for none."""
+    the text of what is computed for each row, "" for none; `text`: how a number was written, ""
+    where it is shown by its value."""
 
     value: Any = None
     expression: str = ""
+    text: str = ""
 
 
 def default_of_text(
@@ -62,7 +65,8 @@ def default_of_text(
         made, decided = _read(text, _with_own(kind, find_enum))
         compute = assign(made, kind)
         if not decided:
-            return Default(compute({}))
+            value = compute({})
+            return Default(value, text=show_number(_tree(text), kind, value))
     if asked.constants:
         raise FeatureNotSupported(
             f"{asked.constants[0]!r:.80} in a default that changes from call to call is read in"

@@ -95,7 +95,8 @@ class NumberingDefinition:
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
     """A column of a table. `default` is a storage value, None = no constant default (DEFAULT NULL
-    is no default); `default_expression` is one that changes from call to call, "" = none.
+    is no default), `default_text` how it was written (`Column`); `default_expression` is one that
+    changes from call to call, "" = none.
 
     `unique` and `checks` are the column's own constraints, not yet those of its table.
     """
@@ -112,6 +113,7 @@ class ColumnDefinition:
     generated: GeneratedDefinition | None = None
     numbering: NumberingDefinition | None = None
     zone: str = ""
+    default_text: str = ""
 
 
 # ------------------------------------------------------------------ tables
@@ -131,8 +133,9 @@ class TableLike:
 @dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE. `primary_key` has column names in key order, () = none; those columns are NOT
-    NULL; `key_name` is what it is called, if that is said. `uniques` and `checks` hold those of the
-    columns too, in the order in which they stand. `temporary`: it is the session's own;
+    NULL; `key_name` is what it is called, if that is said, `key_included` what it includes.
+    `uniques` and `checks` hold those of the columns too, in the order in which they stand.
+    `temporary`: it is the session's own;
     `on_commit`: what becomes of it then, drop, delete (its rows) or "" = nothing. `likes`: tables
     whose columns come beside its own."""
 
@@ -144,6 +147,7 @@ class CreateTable:
     checks: tuple[CheckDefinition, ...] = ()
     foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
     key_name: str | None = None
+    key_included: tuple[str, ...] = ()
     schema: str = ""
     temporary: bool = False
     on_commit: str = ""
@@ -289,12 +293,16 @@ class RenameTable:
 @dataclass(frozen=True, slots=True)
 class SetDefault:
     """ALTER COLUMN c SET DEFAULT. `value` is the expression's SQL text, converted to the column's
-    type by the plan; None is DROP DEFAULT (SET DEFAULT NULL is the same)."""
+    type by the plan; None is DROP DEFAULT (SET DEFAULT NULL is the same). `lost`: it goes with the
+    sequence that it draws from, of which the column keeps nothing. `keeps_text`: how a number is
+    written is kept, too."""
 
     column: str
     value: str | None
     position: int = 1
     zone: str = ""
+    lost: bool = False
+    keeps_text: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,13 +363,15 @@ class DropIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AlterType:
-    """ALTER COLUMN c TYPE type [USING expression]; without USING the value is cast."""
+    """ALTER COLUMN c TYPE type [USING expression]; without USING the value is cast. `keeps_text`:
+    how a number is shown that is its default is kept."""
 
     column: str
     type: Type
     using: str | None = None
     position: int = 1
     zone: str = ""
+    keeps_text: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,13 +422,14 @@ class AddForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class AddPrimaryKey:
-    """ADD [CONSTRAINT name] PRIMARY KEY (a, b), beside DROP CONSTRAINT of the one there is.
-    `index`: USING INDEX, in the place of columns."""
+    """ADD [CONSTRAINT name] PRIMARY KEY (a, b) [INCLUDE (c)], beside DROP CONSTRAINT of the one
+    there is. `index`: USING INDEX, in the place of columns."""
 
     columns: tuple[str, ...]
     position: int = 1
     name: str | None = None
     index: str = ""
+    included: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

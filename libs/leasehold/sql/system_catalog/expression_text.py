@@ -7,12 +7,12 @@ What of an expression is not known here has no such form, and is shown as it was
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
 from typing import Final, NamedTuple
 
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import Refused
+from leasehold.sql.expressions.number_text import kind_of_number
 from leasehold.sql.expressions.typed import read_constant
 from leasehold.sql.functions.polymorphic import quote_literal
 from leasehold.sql.functions.registry import function_for, operator_for
@@ -84,8 +84,6 @@ _FUNCTIONS: Final = {
 _TIMES: Final = frozenset({"date", "timestamp", "timestamptz", "time", "interval"})
 _PLAIN_ELEMENTS: Final = frozenset({"text", "varchar", "smallint", "integer", "bigint", "numeric"})
 _OVER_TEXT: Final = frozenset({"||", "~", "!~", "~*", "!~*", "~~", "!~~", "~~*", "!~~*"})
-_INTEGER_MAX: Final = 2**31 - 1
-_BIGINT_MAX: Final = 2**63 - 1
 
 
 class NoForm(Exception):
@@ -521,11 +519,7 @@ def _read_number(node: tree.Node) -> str | None:
 
 
 def _number(text: str) -> Part:
-    number = Decimal(text)
-    is_whole = not set(text) & set(".eE")
-    if not is_whole or abs(number) > _BIGINT_MAX:
-        return _literal(_NUMERIC, text)
-    return _literal(Type("integer" if abs(number) <= _INTEGER_MAX else "bigint"), text)
+    return _literal(kind_of_number(text), text)
 
 
 def _literal(kind: Type, text: str) -> Part:

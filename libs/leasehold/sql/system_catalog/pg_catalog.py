@@ -417,7 +417,8 @@ def numbers_of(table: Descriptor, element_ids: Iterable[int]) -> tuple[int, ...]
 
 
 def _index_columns(table: Descriptor, index: Index | None) -> tuple[int, ...]:
-    return table.primary_key if index is None else (*index.columns, *index.included)
+    keys = table.primary_key if index is None else index.columns
+    return (*keys, *text.included_of(table, index))
 
 
 def _index_types(table: Descriptor, index: Index | None) -> list[Type]:

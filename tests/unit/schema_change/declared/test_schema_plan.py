@@ -63,6 +63,42 @@ CASES: Final = {
         "create index i on t ((LOWER(b))) where (a > 0)",
         [],
     ),
+    "defaults of one value are one, however they are written": Case(
+        "CREATE TABLE t (id int PRIMARY KEY, a numeric(10,2) DEFAULT 0.5, b float DEFAULT 1)",
+        "CREATE TABLE t (id int PRIMARY KEY, a numeric(10,2) DEFAULT 0.50, b float DEFAULT '1.0')",
+        [],
+    ),
+    "a default is said as it is written": Case(
+        "CREATE TABLE t (id int PRIMARY KEY, a numeric(10,2) DEFAULT 0.5)",
+        "CREATE TABLE t (id int PRIMARY KEY, a numeric(10,2) DEFAULT .7)",
+        ["ALTER TABLE t ALTER COLUMN a SET DEFAULT 0.7"],
+    ),
+    "a key includes another column, and the one of before goes": Case(
+        "CREATE TABLE t (id int, a int, b text, PRIMARY KEY (id) INCLUDE (a))",
+        "CREATE TABLE t (id int, b text, PRIMARY KEY (id) INCLUDE (b))",
+        [
+            (
+                "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id) INCLUDE (b);"
+                " ALTER TABLE t DROP COLUMN a"
+            ),
+        ],
+    ),
+    "a column that a key includes is made again": Case(
+        "CREATE TABLE t (id int, a int, g int GENERATED ALWAYS AS (a + 1) STORED,"
+        " PRIMARY KEY (id) INCLUDE (g, a))",
+        "CREATE TABLE t (id int, a int, g int GENERATED ALWAYS AS (a + 2) STORED,"
+        " PRIMARY KEY (id) INCLUDE (g, a))",
+        [
+            (
+                "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id);"
+                " ALTER TABLE t DROP COLUMN g"
+            ),
+            (
+                "ALTER TABLE t ADD COLUMN g integer GENERATED ALWAYS AS (a + 2) STORED;"
+                " ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id) INCLUDE (g, a)"
+            ),
+        ],
+    ),
     "two changes of a table are one job": Case(
         T,
         "CREATE TABLE t (id int PRIMARY KEY, a bigint DEFAULT 1, b text, c date)",
