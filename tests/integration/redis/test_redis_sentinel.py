@@ -3,9 +3,12 @@ with TLS and passwords; what the ledger is called after that; and a Redis Cluste
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from threading import Timer
 from typing import Final
 
 import pytest
@@ -86,6 +89,24 @@ def open_ledger(ledger: RedisLedger, epoch: int) -> LivenessReport:
     assert opened is not None
     assert (opened.seeded, opened.ready) == (True, True)
     return opened
+
+
+def test_d3_an_answer_that_comes_late_is_not_the_next_calls(cluster: LocalCluster) -> None:
+    """Redis stands still for longer than a call waits, and goes on while the next one does: that
+    gets its own answer, or none."""
+    with closing(RedisLedger(settings_of(cluster), DATABASE, 1.0)) as ledger:
+        open_ledger(ledger, 1)
+        master = cluster.redis.master()
+        cluster.kill(master, signal.SIGSTOP)
+        goes_on = Timer(0.3, cluster.kill, (master, signal.SIGCONT))
+        try:
+            with pytest.raises(LedgerUnavailable):
+                ledger.call(OpenSession("a", 7))
+            goes_on.start()
+            look(ledger)  # says whether it is an answer to that
+        finally:
+            goes_on.join()
+        until(lambda: look(ledger) is not None, "Redis again")
 
 
 def test_d6_d11_the_ledger_of_the_next_master_is_closed(cluster: LocalCluster) -> None:

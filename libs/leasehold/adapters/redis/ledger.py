@@ -7,7 +7,8 @@ LedgerUnavailable, in bounded time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
@@ -140,18 +141,16 @@ class RedisLedger:
         first = self.call(commands[0])  # afterwards the script is there
         _, digest = _script()
         given = [_arguments(command) for command in commands[1:]]
-        connection: Any = None
         try:
             connection = self._open_connection()
-            connection.send_packed_command(
-                connection.pack_commands(
-                    ("EVALSHA", digest, 1, self._prefix, *arguments) for arguments in given
+            with _closed_unless_answered(connection, len(given)):
+                connection.send_packed_command(
+                    connection.pack_commands(
+                        ("EVALSHA", digest, 1, self._prefix, *arguments) for arguments in given
+                    )
                 )
-            )
-            raw = [connection.read_response() for _ in given]
+                raw = [connection.read_response() for _ in given]
         except (redis.RedisError, OSError) as error:
-            if connection is not None:
-                connection.disconnect()  # replies that were not read belong to nobody
             raise LedgerUnavailable(
                 f"Redis at {self._where} did not answer {len(commands)} questions ({error}). "
                 "Reads and writes go on; schema changes wait until it is back.",
@@ -161,8 +160,9 @@ class RedisLedger:
 
     def _ask(self, how: str, script: str, arguments: Arguments) -> Any:
         connection = self._open_connection()
-        connection.send_command(how, script, 1, self._prefix, *arguments)
-        return connection.read_response()
+        with _closed_unless_answered(connection):
+            connection.send_command(how, script, 1, self._prefix, *arguments)
+            return connection.read_response()
 
     def _open_connection(self) -> Any:
         """Return the connection, past the client's pool and retries, which take longer than all the
@@ -179,6 +179,22 @@ class RedisLedger:
 
     def close(self) -> None:
         self._client.close()
+
+
+@contextmanager
+def _closed_unless_answered(connection: Any, calls: int = 1) -> Iterator[None]:
+    """Close the connection where what was asked by it may be answered later: the next call would
+    take that for its own answer, and a lease for longer than it is. ⚠ redis-py does so for a
+    connection to a server, and not for one that it has from Sentinels (8.1)."""
+    try:
+        yield
+    except redis.exceptions.ResponseError:
+        if calls > 1:
+            connection.disconnect()
+        raise  # the one answer
+    except BaseException:
+        connection.disconnect()
+        raise
 
 
 def _stale(connection: Any) -> bool:
