@@ -236,8 +236,8 @@ def _counted(seconds: tuple[Second, ...], seen: LogSeen, now_us: int) -> tuple[S
 
 
 def _claim_seen(draft: _Draft, claim: ClaimSeen, now_us: int) -> None:
-    """⚠ Who claimed while the master's last records were still on their way to it has claimed in
-    vain, and nodes pass over that (L1): what the master writes from then on counts as before."""
+    """Take note of a Claim. ⚠ It counts only once nodes say so: one that came while records of the
+    master's were on their way is passed over (L1), and what the master writes counts as before."""
     view, log = draft.view, draft.view.log
     late = claim.offset < log.end or claim.epoch <= log.epoch
     if late or _is_foreign(view, claim.epoch):

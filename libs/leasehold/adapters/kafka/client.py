@@ -6,6 +6,7 @@ the error callback, errors of single calls). Here one clear sentence comes every
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -38,9 +39,15 @@ LOST_AFTER_S: Final = 10.0
 is looked at whether it has a broker left (`ClientWatch.is_lost`). One whose broker is away tries
 again every second at least, and hears of it."""
 LOST: Final = "the client has lost all its brokers"
+STATISTICS_MS: Final = 5_000
+STUCK_LOOKS: Final = 3
+"""In so many statistics in a row a partition is with a broker that does not lead it: to move it
+takes milliseconds once librdkafka has heard who does."""
 LOST_DOUBLINGS_MAX: Final = 3
 """Each new client in a row has twice the time: a connection may take librdkafka's 30 s to fail."""
 
+FETCHED: Final = "active"
+"""The state of a partition, in statistics, that is fetched."""
 _CONNECTION_LINES: Final = frozenset({"FAIL", "ERROR"})  # said by the error callback, in words
 # librdkafka has one code for a connection that was refused and for a second handshake that failed
 # like the first; only its words name the state.
@@ -127,6 +134,9 @@ class ClientWatch:
         self.errors = 0
         """How many librdkafka has told of."""
         self._error_ns = -int(TROUBLED_S * 1e9)
+        self.stuck = ""
+        """A partition of which nothing comes any more, in words; "" where there is none."""
+        self._misplaced: dict[tuple[str, int], int] = {}  # how often in a row it was found so
         LIVE.add(self)
 
     @property
@@ -171,6 +181,27 @@ class ClientWatch:
                 self.note("connection", f"{what} ({self._reason or error.str()}); still trying")
         else:
             self.note(error.name(), f"Kafka says {error.name()}: {error.str()}")
+
+    def look_at_statistics(self, text: str) -> None:
+        """Take librdkafka's statistics (JSON) of a consumer, and set `stuck` where a partition that
+        it fetches stays with a broker that does not lead it. librdkafka (2.16; its issues 5401 and
+        5593) leaves it there when who leads changes twice within some milliseconds: every fetch is
+        refused, and nobody is told."""
+        misplaced = {}
+        for topic, of_topic in json.loads(text).get("topics", {}).items():
+            for partition in of_topic["partitions"].values():
+                if (
+                    partition["fetch_state"] != FETCHED
+                    or partition["broker"] == partition["leader"]
+                ):
+                    continue
+                place = (topic, partition["partition"])
+                misplaced[place] = self._misplaced.get(place, 0) + 1
+        self._misplaced = misplaced
+        found = [place for place, looks in misplaced.items() if looks >= STUCK_LOOKS]
+        if found:
+            topic, partition = min(found)
+            self.stuck = f"partition {partition} of {topic} is asked of one that does not lead it"
 
     def works(self) -> None:
         """A call has succeeded: whatever was denied before no longer is."""
@@ -229,6 +260,8 @@ class ClientWatch:
 
     def starts_anew(self, why: str) -> None:
         """Say that the client is given up for a new one."""
+        self.stuck = ""
+        self._misplaced = {}
         self.note("anew", f"begins with a new connection to Kafka: {why}")
 
     def note(self, kind: str, words: str) -> None:

@@ -18,6 +18,7 @@ from leasehold.adapters.kafka.client import (
     LEADERLESS,
     LOST,
     MISSING,
+    STATISTICS_MS,
     ClientWatch,
     TopicMissing,
     client_options,
@@ -166,6 +167,11 @@ class TopicReader:
             "fetch.error.backoff.ms": 50,
             "queued.max.messages.kbytes": queued_kbytes_max,
         }
+        if settings.names_several:  # else there is nobody else who could lead
+            self._options |= {
+                "statistics.interval.ms": STATISTICS_MS,
+                "stats_cb": self._watch.look_at_statistics,
+            }
         self._consumer = make_client(Consumer, self._options)
 
     def give_up_when(self, give_up: Callable[[], bool]) -> None:
@@ -249,6 +255,9 @@ class TopicReader:
         messages: list[Any] = []  # the stubs allow None where a good message has none
         try:
             first = self._consumer.poll(timeout_s)
+            if self._watch.stuck:
+                self._make_anew(self._watch.stuck)
+                first = None  # it comes again
             if first is None:
                 if self._next:
                     self._look(next(iter(self._next))[0])
@@ -274,9 +283,11 @@ class TopicReader:
 
     def _look(self, topic: str) -> None:
         """Make a consumer that has lost all its brokers anew; it goes on where it was."""
-        if not self._watch.is_lost(self._consumer, topic):
-            return
-        self._watch.starts_anew(LOST)
+        if self._watch.is_lost(self._consumer, topic):
+            self._make_anew(LOST)
+
+    def _make_anew(self, why: str) -> None:
+        self._watch.starts_anew(why)
         self._consumer.close()
         self._consumer = make_client(Consumer, self._options)
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in self._next.items()])
@@ -451,14 +462,15 @@ class TopicReader:
                     self._pause.wait(ASK_AGAIN_S)  # what comes at once must not come in a loop
                     between(min(_left_s(give_up_ns), ASK_SLICE_S))
                     continue
-                self._hear_errors()
+                self._hear()
                 raise self._watch.unavailable(doing, error) from error
             self._watch.works()
+            self._hear()
             return answer
 
-    def _hear_errors(self) -> None:
-        """Run the callbacks that tell why a call timed out. While something is read `read` does
-        that, and a record must not be lost here."""
+    def _hear(self) -> None:
+        """Run the callbacks that tell why a call timed out, or of statistics, which would gather
+        else. While something is read `read` does that, and a record must not be lost here."""
         if not self._next:
             self._consumer.poll(0)
 

@@ -31,6 +31,8 @@ QUEUED_MAX: Final = 100_000
 BATCHES_UNDER_WAY_MAX: Final = 5  # more an idempotent producer may not have
 QUEUED_KBYTES_MAX: Final = 64 * 1024
 
+TIMED_OUT: Final = "no broker has taken a record in time"
+
 Headers = Sequence[tuple[str, bytes]]
 
 
@@ -72,6 +74,7 @@ class TopicWriter:
     ) -> None:
         self._tells_all = tells_all
         self._bootstrap = settings.bootstrap
+        self._names_several = settings.names_several
         self._watch = ClientWatch(settings, client_id)
         self._queued_max = queued_max
         self._deliveries: deque[Delivery] = deque()
@@ -226,6 +229,9 @@ class TopicWriter:
             return
         if error.fatal():
             self._watch.fatal = error.str()
+        elif error.code() == KafkaError._MSG_TIMED_OUT and self._names_several:
+            # ⚠ It may go to one that does not lead, for ever (`ClientWatch.look_at_statistics`).
+            self._watch.fatal = self._watch.fatal or TIMED_OUT
         words = self._watch.words(error)
         too_large = error.code() == KafkaError.MSG_SIZE_TOO_LARGE
         topic_partition = message.topic(), message.partition(), -1

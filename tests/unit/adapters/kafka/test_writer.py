@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from leasehold.adapters.kafka import writer as kafka_writer
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.settings.environment import KafkaSettings
+
+DEADLINE_S = 30.0
 
 
 class Message:
@@ -68,3 +71,22 @@ def test_waiting_ends_with_something_to_tell_and_keeps_it(writer: TopicWriter) -
     assert writer.wait(1)
     assert [each.token for each in writer.deliveries()] == ["first", "second"]
     assert not writer.wait(1), "nothing is under way"
+
+
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_where_another_broker_may_lead_a_record_that_timed_out_ends_its_producer(
+    brokers: int,
+) -> None:
+    """It may send to one that does not lead the partition, and never to another one."""
+    nobody = KafkaSettings(bootstrap=",".join(["127.0.0.1:1"] * brokers))
+    writer = TopicWriter(nobody, "test", delivery_timeout_ms=100)
+    first = writer._producer
+    writer.send("log", 0, None, b"x", token="first")
+    give_up_s = time.monotonic() + DEADLINE_S
+    while not writer.wait(DEADLINE_S):  # it hears of the connection that fails, too
+        assert time.monotonic() < give_up_s
+    (told,) = writer.deliveries()
+    assert (told.token, bool(told.error)) == ("first", True)
+    writer.send("log", 0, None, b"x", token="second")
+    assert (writer._producer is first) == (brokers == 1)
+    writer.close(0)
