@@ -35,7 +35,7 @@ def alter_key(table: Descriptor, name: str, included: tuple[int, ...]) -> Elemen
 
 def rename_key(table: Descriptor, name: str) -> ElementPath:
     """Rename the primary key and its index."""
-    return alter_key(table, name, table.key_included)
+    return ElementPath(table, after_commit=(Stage({"key_name": name}),))
 
 
 def move_relation(relation: Descriptor, schema: str, name: str) -> ElementPath:
