@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from leasehold.model.errors import (
     FeatureNotSupported,
-    IndeterminateType,
     WrongObject,
     WrongType,
 )
@@ -41,6 +40,7 @@ from leasehold.sql.functions.function import BOOLEAN, INTEGER, unchanged
 from leasehold.sql.functions.registry import SET_NAMES, operator_for, set_for
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import refused_at
+from leasehold.sql.syntax.types import check_items
 from leasehold.values.arrays import refuse_dimensions, stored_form
 from leasehold.values.catalog_types import NAME
 from leasehold.values.types import Type, array_of, element_of
@@ -63,14 +63,8 @@ def element_kind(array: Bound) -> Type:
 
 def bind_array(self: Expressions, node: tree.ArrayOf, target: Type | None = None) -> Bound:
     """ARRAY[…]; `target`: the type of array that it is cast to, which each item is brought to."""
-    if any(isinstance(item, tree.ArrayOf) for item in node.items):
-        refuse_dimensions(node.at)
+    check_items(node, target)
     parts = [self.bind(item) for item in node.items]
-    if target is None and not parts:
-        raise IndeterminateType(
-            "cannot determine type of empty array: CAST it, as in ARRAY[]::integer[]",
-            position=node.at,
-        )
     if target is None:
         places = [item.at for item in node.items]
         element, parts = self.typing.unify(parts, node.at, "ARRAY", places)

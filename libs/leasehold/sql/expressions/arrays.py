@@ -12,7 +12,6 @@ from leasehold.model.budget import charge_each
 from leasehold.model.errors import (
     CannotCast,
     FeatureNotSupported,
-    IndeterminateType,
     WrongObject,
     WrongType,
 )
@@ -23,6 +22,7 @@ from leasehold.sql.functions.function import BOOLEAN, INTEGER
 from leasehold.sql.functions.registry import cast_for, operator_for
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.kept import expression_of, nodes_of
+from leasehold.sql.syntax.types import check_items
 from leasehold.values.arrays import elements_of, refuse_dimensions
 from leasehold.values.types import Type, array_of, element_of, plain_type
 
@@ -37,14 +37,8 @@ _ARRAYS: Final = (tree.ArrayOf, tree.OverArray, tree.Subscript)
 def compile_array(compiler: Compiler, node: tree.ArrayOf, target: Type | None = None) -> Typed:
     """Return ARRAY[…]; `target`: the type of array that it is cast to, which each item is brought
     to."""
-    if any(isinstance(item, tree.ArrayOf) for item in node.items):
-        refuse_dimensions(node.at)
+    check_items(node, target)
     items = [compiler.part(item) for item in node.items]
-    if target is None and not items:
-        raise IndeterminateType(
-            "cannot determine type of empty array: CAST it, as in ARRAY[]::integer[]",
-            position=node.at,
-        )
     if target is None:
         element, parts = unify(items, "ARRAY")
     else:

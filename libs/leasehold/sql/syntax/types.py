@@ -7,13 +7,18 @@ from typing import Final, NamedTuple
 
 from leasehold.catalog.namespaces import qualified
 from leasehold.catalog.schema_names import PUBLIC, SCHEMAS
-from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid, UnknownObject
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    IndeterminateType,
+    SyntaxInvalid,
+    UnknownObject,
+)
 from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_unread
 from leasehold.sql.syntax.enum_names import FindEnum, no_enums
 from leasehold.sql.syntax.left_out import TYPES, refuse_left_out
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.source import Source
-from leasehold.sql.syntax.tree import TypeName
+from leasehold.sql.syntax.tree import ArrayOf, TypeName
 from leasehold.values.arrays import refuse_dimensions
 from leasehold.values.catalog_types import SYSTEM_TYPES
 from leasehold.values.enums import KEPT, Enumeration
@@ -172,3 +177,15 @@ def _fields(mask: int, rest: list[int]) -> IntervalFields:
     named = {name for bit, name in _FIELD_BITS.items() if mask & bit}
     said = [field for field in FIELDS if field in named]
     return IntervalFields(said[0], said[-1], min(rest[0], _DIGITS_MAX) if rest else None)
+
+
+def check_items(node: ArrayOf, target: Type | None) -> None:
+    """Refuse ARRAY[…] of arrays, and one without items whose type nothing tells. `target`: the type
+    that it is cast to. Raises FeatureNotSupported, IndeterminateType."""
+    if any(isinstance(item, ArrayOf) for item in node.items):
+        refuse_dimensions(node.at)
+    if target is None and not node.items:
+        raise IndeterminateType(
+            "cannot determine type of empty array: CAST it, as in ARRAY[]::integer[]",
+            position=node.at,
+        )
