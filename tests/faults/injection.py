@@ -294,6 +294,9 @@ class Injection:
         """⚠ A Redis of which a sync has failed refuses writes (MISCONF) until one succeeds, and
         tries none while there is nothing to write: somebody has to start it anew."""
         self._mend_disk(event)
+        self._start_anew(event)
+
+    def _start_anew(self, event: Event) -> None:
         self._kill(event.who)
         self._start(event)
 
@@ -366,8 +369,7 @@ class Injection:
         no leader for a day, while those that lead go on. So an operator starts it again."""
         self._cluster.clocks[event.who].ahead(0)
         if event.detail["ahead_s"] >= STANDS_STILL_S:
-            self._kill(event.who)
-            self._cluster.start(event.who, wait=False)
+            self._start_anew(event)
 
     def _kill_controller(self) -> None:
         """Kill the active controller, or any broker while none is known."""

@@ -189,14 +189,10 @@ class ClientWatch:
         refused, and nobody is told."""
         misplaced = {}
         for topic, of_topic in json.loads(text).get("topics", {}).items():
-            for partition in of_topic["partitions"].values():
-                if (
-                    partition["fetch_state"] != FETCHED
-                    or partition["broker"] == partition["leader"]
-                ):
-                    continue
-                place = (topic, partition["partition"])
-                misplaced[place] = self._misplaced.get(place, 0) + 1
+            for seen in of_topic["partitions"].values():
+                if seen["fetch_state"] == FETCHED and seen["broker"] != seen["leader"]:
+                    place = (topic, seen["partition"])
+                    misplaced[place] = self._misplaced.get(place, 0) + 1
         self._misplaced = misplaced
         found = [place for place, looks in misplaced.items() if looks >= STUCK_LOOKS]
         if found:
