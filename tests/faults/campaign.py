@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +22,8 @@ from tests.support.cluster.preloaded import find_compiler
 
 ROUNDS_OF_CLUSTER: Final = 40
 """Then it is started anew: logs and topics grow."""
+SHOWN_MAX: Final = 20
+"""Of what is wrong in a round; all of it is kept in a file."""
 TRIES: Final = 3
 """Of a smaller schedule, before it counts as one that does not fail: timing is the machine's."""
 
@@ -184,5 +186,13 @@ def _line(report: Report) -> str:
         )
     )
     head = f"seed {report.schedule.seed}: {events}: {report.operations} operations, {told},"
-    verdict = "ok" if not report.wrong else "WRONG\n  " + "\n  ".join(report.wrong)
-    return f"{head} {report.took_s:.1f} s: {verdict}"
+    return f"{head} {report.took_s:.1f} s: {_verdict(report.wrong)}"
+
+
+def _verdict(wrong: Sequence[str]) -> str:
+    """Return what is wrong, a line each, or that nothing is."""
+    if not wrong:
+        return "ok"
+    more = len(wrong) - SHOWN_MAX
+    rest = [f"and {more} more"] if more > 0 else []
+    return "\n  ".join(["WRONG", *wrong[:SHOWN_MAX], *rest])

@@ -38,11 +38,13 @@ from tests.faults.kinds import (
     SHORT_OF_MEMORY,
     SYNC_FAILS,
     TAIL_LOST,
+    TWO_MASTERS,
     WRITE_FAILS,
 )
 from tests.faults.links import Links
 from tests.faults.parts import COPIES, KAFKA
 from tests.faults.schedule import Event
+from tests.support.cluster.connections import connections_of
 from tests.support.cluster.system_disk import cut_end, tear_wal
 from tests.support.cluster.system_memory import take_memory
 
@@ -57,6 +59,9 @@ REDIS_FILES: Final = ("appendonlydir", "dump.rdb")
 WRONG: Final = "nobody has this password"
 """A replica that says one to a master without any gets nothing from it."""
 ASK_S: Final = 2.0
+NOBODY_NEW: Final = 1
+"""Connections that a server may have: those that are there stay, and no other one comes."""
+MAX_CLIENTS: Final = "maxclients"
 METADATA: Final = "__cluster_metadata"
 BROKER_CLOCK: Final = "broker_clock"
 CLOCK_JUMPS: Final = ("clock_jump", BROKER_CLOCK)
@@ -73,6 +78,7 @@ class Injection:
         self._cluster = cluster
         self._folder = folder
         self._burners: list[subprocess.Popen[bytes]] = []
+        self._left: tuple[redis.Redis, str] | None = None  # a Redis that is alone; its maxclients
         self._was: dict[str, str] = {}  # what a name stood for when a fault befell it
         self._chunks: list[Record] = []
         self._befallen: dict[str, int] = {}  # calls that a disk's fault had befallen before
@@ -105,6 +111,7 @@ class Injection:
             "redis_full": lambda e: self._let_redis_have(e.who, FULL_FOR_REDIS),
             "redis_empty": lambda e: self._empty_redis(e.who),
             "redis_failover": self._fail_over,
+            TWO_MASTERS: self._leave_master,
             "broker_pause": lambda _: self._signal(KAFKA, signal.SIGSTOP),
             "broker_kill": lambda _: self._kill(KAFKA),
             "one_broker_kill": lambda e: self._kill(e.who),
@@ -128,6 +135,7 @@ class Injection:
             BROKER_CLOCK: self._set_broker_right,
             "clock_rate": lambda e: cluster.clocks[e.who].run_at(0),
             "redis_flush": lambda _: None,
+            TWO_MASTERS: lambda _: self._return_to_master(),
             "redis_full": lambda e: self._let_redis_have(e.who, MEMORY_OF_REDIS),
             "broker_pause": lambda _: self._signal(KAFKA, signal.SIGCONT),
             **dict.fromkeys(
@@ -172,6 +180,7 @@ class Injection:
         """End whatever may be left of any fault."""
         self._quench()
         self._links.mend_all()
+        self._return_to_master()
         for clock in self._cluster.clocks.values():
             clock.ahead(0)
             clock.run_at(0)
@@ -341,9 +350,40 @@ class Injection:
             client.config_set("masterauth", "")
         self._kill(master)
 
-    def _client(self, name: str) -> redis.Redis:
+    def _leave_master(self, event: Event) -> None:
+        """Take the master away from everybody but one process, Sentinels and the replica among
+        them. It goes on, and another one is made: what is written to either, the other lacks."""
+        servers, pid = self._cluster.redis, self._cluster.pid(event.who)
+        master = servers.master() or servers.names[0]
+        ports: set[int] = set()
+        with suppress(OSError):  # it has ended meanwhile
+            stays = connections_of(pid) if pid is not None else set()
+            ports = {each.own for each in stays if each.other == servers.port_of[master]}
+        # By one connection: there will be no second one.
+        client = self._client(master, single_connection_client=True)
+        try:
+            before = str(client.config_get(MAX_CLIENTS)[MAX_CLIENTS])
+            client.config_set(MAX_CLIENTS, NOBODY_NEW)
+            self._left = (client, before)
+            own = client.client_id()
+            for each in client.client_list():
+                if int(each["id"]) != own and int(each["addr"].rpartition(":")[2]) not in ports:
+                    client.client_kill_filter(_id=each["id"])
+        except redis.RedisError:
+            pass  # another fault has it
+
+    def _return_to_master(self) -> None:
+        """Let it be reached again: Sentinels make it a replica, and it loses what it had taken."""
+        if self._left is not None:
+            (client, before), self._left = self._left, None
+            with client, suppress(redis.RedisError):  # else it has ended, and is as it begins
+                client.config_set(MAX_CLIENTS, before)
+
+    def _client(self, name: str, **options: Any) -> redis.Redis:
         port = self._cluster.redis.port_of[name]
-        return redis.Redis(LOOPBACK, port, socket_timeout=ASK_S, socket_connect_timeout=ASK_S)
+        return redis.Redis(
+            LOOPBACK, port, socket_timeout=ASK_S, socket_connect_timeout=ASK_S, **options
+        )
 
     # ------------------------------------------------------------ brokers
 

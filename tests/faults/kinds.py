@@ -60,6 +60,8 @@ class Kind:
     @property
     def coherent_ms(self) -> int:
         """Return within how long after it is mended everything is to be coherent again."""
+        if self.name == TWO_MASTERS:
+            return DEMOTED_MS
         if self.name in COPIES:
             return COPIED_MS
         return STARTED_MS if self.name in STARTS_ANEW else CAUGHT_UP_MS
@@ -114,6 +116,11 @@ def _redis_server(parts: Parts) -> Sequence[str]:
 
 def _failover(parts: Parts) -> Sequence[str]:
     return () if parts.redis == SINGLE else (REDIS,)
+
+
+def _stays(parts: Parts) -> Sequence[str]:
+    """Who may go on with a Redis that the others take for gone."""
+    return () if parts.redis == SINGLE else parts.processes
 
 
 def _machine(_: Parts) -> Sequence[str]:
@@ -209,6 +216,9 @@ STARTED_MS: Final = 20_000
 """A process that is started anew, interpreted."""
 COPIED_MS: Final = 30_000
 """One that takes a copy of a store first, or a broker, which looks through its log."""
+DEMOTED_MS: Final = 40_000
+"""Sentinels tell a second master that it is a replica once they have seen it as one for 8 s, and
+look every 10 s; who goes on with it has no lease until then."""
 
 LED_AGAIN: Final = (LED_AGAIN_MS + ANY_MASTER_MS, LED_AGAIN_MS + ANY_MASTER_MS)
 ROOM: Final = (ROOM_MS, ROOM_MS)
@@ -217,6 +227,8 @@ SYNC_FAILS: Final = "sync_fails"
 WRITE_FAILS: Final = "write_fails"
 SHORT_OF_MEMORY: Final = "short_of_memory"
 TAIL_LOST: Final = "broker_tail"
+TWO_MASTERS: Final = "redis_two_masters"
+"""Everybody but one process loses the master of Redis, and Sentinels make another one."""
 COPIED_BADLY: Final = "copied_badly"
 """Somebody has lost its disk, and whoever has a copy for it is hard to reach."""
 PEER_KINDS: Final[Mapping[str, str]] = {"peers_cut": "cut", "peers_delay": "delay"}
@@ -317,5 +329,6 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("peers_delay", 2, _peers, (500, 8_000), None, None, _delay),
         Kind("controller_kill", 4, _controller, (0, 6_000), *LED_AGAIN),
         Kind("redis_failover", 6, _failover, (4_000, 8_000), ROOM_MS, ROOM_MS, _lag),
+        Kind(TWO_MASTERS, 4, _stays, (4_000, 12_000), ROOM_MS, ROOM_MS),
     )
 }

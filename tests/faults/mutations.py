@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from infra.local_cluster import ROOT
-from tests.faults.parts import LIGHT, WITH_SPARK
+from tests.faults.parts import LIGHT, WHOLE, WITH_SPARK
 from tests.faults.schedule import Event
 
 LIBS: Final = ROOT / "libs"
@@ -82,17 +82,20 @@ SLOW_PART: Final = tuple(
 )
 """The process whose only replica is a partial one hears late, and in time for its lease."""
 LOCK_LOST: Final = tuple(
-    Event(at, "cut", f"{who}-{server}", 9_000, {"way": "both"})
-    for at, who in ((300, "r1"), (11_000, "r2"))
+    Event(at, "cut", f"{who}-{server}", 7_000, {"way": "both"})
+    for at, who in ((1_500, "r1"), (10_500, "r2"), (19_500, "r1"))
     for server in ("kafka", "redis")
 )
-"""Three times as long as a session lasts: another one has the lock, and has used it, before what
+"""Twice as long as a session lasts: another one has the lock, and has used it, before what
 stands in the cut comes."""
 UNHURT: Final = (Event(200, "cut", "m2-redis", 10_000, {"way": "both"}),)
 """Of a standby, for as long as schema changes take that meet transactions: nobody else is hurt."""
 LATE: Final = tuple(
     Event(at, "late_chunks", "backfill", 2_400) for at in range(1_000, 12_000, 2_500)
 )
+TWO_SERVERS: Final = (Event(100, "redis_two_masters", "f1", 16_000),)
+"""An agent goes on with a ledger that the master has left, for as long as another one takes to be
+made, seeded and waited for, and two versions to be published."""
 TORN: Final = tuple(
     Event(at, "torn_pages", who, 300, {"seed": at})
     for at, who in ((500, "r1"), (1_500, "e1"), (2_500, "r2"))
@@ -301,6 +304,17 @@ BROKEN: Final[Mapping[str, Mutation]] = {
         ),
         "D10: what was sent under an advisory lock is committed only while that surely stands",
         LOCK_LOST,
+    ),
+    "a call that nobody vouches for": Mutation(
+        Edit(
+            "leasehold/lease/agent/session.py",
+            "        return extension.call > 0\n",
+            "        return False\n",
+        ),
+        "D11: a call extends a session once the master has seen it in the ledger that it"
+        " publishes through",
+        TWO_SERVERS,
+        parts=WHOLE.name,
     ),
     "an attempt left out": Mutation(
         Edit(

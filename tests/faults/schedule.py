@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tests.faults.kinds import KINDS, LOSE_RECORDS, OF_SEVERAL_BROKERS, Kind
+from tests.faults.kinds import KINDS, LOSE_RECORDS, OF_SEVERAL_BROKERS, TWO_MASTERS, Kind
 from tests.faults.parts import KAFKA, REDIS, SETS, Parts
 
 FORMAT: Final = 1
@@ -140,7 +140,7 @@ def _place_of(event: Event, parts: Parts) -> str:
     process, _, server = event.who.partition("-")
     if event.kind in OF_SEVERAL_BROKERS or event.who in parts.broker_names:
         return KAFKA
-    if event.who in parts.redis_names:
+    if event.who in parts.redis_names or event.kind == TWO_MASTERS:
         return REDIS
     if process in parts.processes and server.startswith(KAFKA):
         return f"{process}-{KAFKA}"

@@ -29,8 +29,9 @@ from tests.faults.workload.tables import (
 PACE_S: Final = 0.12
 """Between two operations of a client: what is tested needs operations at any moment, and two
 processors for all processes."""
-HOLD_S: Final = 0.3
-"""A lock, before what it is taken for is sent: so a node is often cut off while it has one."""
+HOLDS_S: Final = (0.3, 1.5)
+"""A lock, before what it is taken for is sent: so a node is often cut off while it has one. The
+long one is still within its session, so what is sent then stands in the cut, and comes late."""
 BEGIN: Final = {
     "default": "BEGIN ISOLATION LEVEL DEFAULT",
     "read committed": "BEGIN ISOLATION LEVEL READ COMMITTED",
@@ -310,7 +311,7 @@ class TurnTaker(SqlClient):
             session = self.session()
             session.run(f"SELECT pg_advisory_lock({lock})")
             ((last,),) = session.run(f"SELECT coalesce(max(turn), 0) FROM {turns}")
-            self._stopping.wait(HOLD_S)
+            self._stopping.wait(self._rng.choice(HOLDS_S))
         except SqlFailure as error:
             self._recorder.end(op, Told.NO, error.sqlstate)
             self._leave()  # a session's end gives its locks back

@@ -3,6 +3,7 @@ with TLS and passwords; what the ledger is called after that; and a Redis Cluste
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -34,6 +35,7 @@ from leasehold.lease.commands import (
 from leasehold.lease.replies import LedgerRefused, LivenessReport, Opened, RefusalReason, Renewed
 from leasehold.model.errors import ConfigurationError, LedgerUnavailable
 from leasehold.settings.environment import RedisSettings
+from tests.support.cluster.connections import connections_of
 from tests.support.cluster.system_cluster import until
 
 DATABASE = "demo"
@@ -142,14 +144,8 @@ def test_d6_d11_the_ledger_of_the_next_master_is_closed(cluster: LocalCluster) -
 
 def connected_to(cluster: LocalCluster) -> int:
     """How many connections this process has to the cluster's Redis servers and Sentinels."""
-    own = {str(each.readlink()) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()}
     ports = {cluster.ports.redis, cluster.ports.redis_replica, *cluster.ports.sentinels}
-    lines = Path("/proc/self/net/tcp").read_text("utf-8").splitlines()[1:]
-    found = [line.split() for line in lines]
-    return sum(
-        int(each[2].rpartition(":")[2], 16) in ports and f"socket:[{each[9]}]" in own
-        for each in found
-    )
+    return sum(each.other in ports for each in connections_of(os.getpid()))
 
 
 @pytest.mark.parametrize(

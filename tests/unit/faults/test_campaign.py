@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.campaign import Campaign, Wishes
+from tests.faults.campaign import SHOWN_MAX, Campaign, Wishes
 from tests.faults.cluster import COMPILER
 from tests.faults.parts import LIGHT
 from tests.faults.recovery import Waits
@@ -34,6 +34,13 @@ class Judged:
         return Report(schedule, wrong, Waits(1, 1, 1))
 
 
+class Ruined(Judged):
+    """Each round has more to say than anybody reads."""
+
+    def run(self, schedule: Schedule) -> Report:
+        return Report(schedule, [f"row {number} is lost" for number in range(300)], None)
+
+
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(Campaign, "_cluster", lambda _: Judged())
@@ -44,6 +51,18 @@ def run(wishes: Wishes, folder: Path, said: list[str]) -> Campaign:
     made = Campaign(wishes, folder, said.append)
     assert made.run() is not bool(made.failed)
     return made
+
+
+def test_much_that_is_wrong_is_shown_in_part_and_kept_whole(
+    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Campaign, "_cluster", lambda _: Ruined())
+    run(Wishes(parts=LIGHT, faults=1, seed=5, events=1), tmp_path, said)
+    (told,) = [words for words in said if words.startswith("seed 5: ")]
+    assert told.count("is lost") == SHOWN_MAX
+    assert told.endswith(f"and {300 - SHOWN_MAX} more")
+    kept = (tmp_path / "failed-5-1" / "wrong.txt").read_text()
+    assert kept.count("is lost") == 300
 
 
 def test_what_fails_is_kept_and_made_as_small_as_it_still_fails(
