@@ -28,9 +28,11 @@ ROOM_MS: Final = 2_500
 
 CONTROLLER: Final = "controller"
 """Whichever of several brokers is that when the fault begins."""
-LED_AGAIN_MS: Final = SESSION_MS + 2_000
-"""Until what a broker of several led is led by another one: it is silent for a session, then the
-others elect and clients learn of it."""
+QUORUM_MS: Final = 3_500
+"""Until another controller begins, where the broker that is gone was that."""
+LED_AGAIN_MS: Final = QUORUM_MS + SESSION_MS + 2_000
+"""Until what a broker of several led is led by another one: it is silent for a session of the
+controller's, which may be a new one, then the others elect and clients learn of it."""
 Detail = Mapping[str, Any]
 Draw = Callable[[random.Random], dict[str, Any]]
 
@@ -247,7 +249,7 @@ STARTS_ANEW: Final = frozenset(
 )
 COPIES: Final = frozenset(
     {"older_disk", "empty_disk", COPIED_BADLY, "broker_kill", "one_broker_kill", "controller_kill"}
-    | {DISK_LOST, TAIL_LOST, BROKER_FULL}
+    | {DISK_LOST, TAIL_LOST, BROKER_FULL, "broker_clock"}
 )
 LINK_KINDS: Final = ("cut", "delay", "reorder", "throttle", "reset", "refuse")
 """What befalls links."""
@@ -307,7 +309,8 @@ KINDS: Final[Mapping[str, Kind]] = {
             _memory,
         ),
         Kind("clock_jump", 4, _clocked, (500, 3_000), ROOM_MS, ROOM_MS, _jump, "cc"),
-        Kind("broker_clock", 2, _brokers, (500, 3_000), *ROOM, _jump, "cc"),
+        # Who set it back by much has to start the broker anew (`injection.py`).
+        Kind("broker_clock", 2, _brokers, (500, 3_000), None, None, _jump, "cc"),
         Kind("clock_rate", 3, _nodes, (1_000, 4_000), ROOM_MS, ROOM_MS, _rate, "cc"),
         Kind("redis_kill", 3, _redis_server, (0, 2_000), ROOM_MS, ROOM_MS),
         Kind("redis_pause", 3, _redis_server, (200, 4_000), ROOM_MS, ROOM_MS),

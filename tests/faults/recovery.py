@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median_low
 from typing import Final
 
 from tests.faults.kinds import KINDS
@@ -105,8 +106,7 @@ class Recovery:
 
 
 def _p50_worst(figures: Sequence[int]) -> str:
-    ordered = sorted(figures)
-    return f"{ordered[len(ordered) // 2]} / {ordered[-1]}"
+    return f"{median_low(figures)} / {max(figures)}"
 
 
 def _promised(name: str) -> tuple[str, str, str]:
