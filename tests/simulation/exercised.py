@@ -264,6 +264,7 @@ PLACES: Final = (
     Place("D7", "a session has stood still", SessionWatch, "step", _is_true),
     Place("D7", "it has renewed meanwhile", *CALL, _says(RefusalReason.COUNTER_MOVED)),
     Place("D7", "a dead session's call", *CALL, _says(RefusalReason.DEAD)),
+    Place("D7", "a refused session ends at once", AgentSession, "leave", _always),
     Place("D8", "a use outlives its version", HeldLeases, "release", _is_retired),
     Place("D9", "a table is being changed", *REFUSE, _refuses(TableBusy)),
     Place("D10", "an advisory lock is taken", *CALL, _takes_a_lock),

@@ -114,7 +114,8 @@ def _work_words(told: dict[str, Any]) -> str:
 
 def _end_words(told: dict[str, Any]) -> str:
     if told["state"] == "expiring":
-        return "; its renewals are refused, so it lets go when its session ends"
+        when = "at its next call to Redis, or when its session ends"
+        return f"; its renewals are refused, so it lets go {when}"
     if told["state"] != "silent":
         return "; it lets go when its work on it ends"
     left = told["session_ends_in_ms"]

@@ -101,6 +101,13 @@ class Release(NamedTuple):
     version: int
 
 
+class EndSession(NamedTuple):
+    """Ends a session of the sender's own, with all that it holds: nobody uses a lease of it any
+    more, and nothing is ever sent under it again."""
+
+    session: int
+
+
 # --- the master's commands ---------------------------------------------------------------------
 
 
@@ -259,6 +266,7 @@ Command: TypeAlias = (
     | Register
     | Acquire
     | Release
+    | EndSession
     | RegisterEpoch
     | Vouch
     | Publish

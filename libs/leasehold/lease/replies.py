@@ -107,6 +107,13 @@ class Released(NamedTuple):
     was_held: bool
 
 
+class Ended(NamedTuple):
+    """The answer to EndSession; also where the session had ended before."""
+
+    run_id: str
+    freed: int
+
+
 class EpochRegistered(NamedTuple):
     run_id: str
     seeded: bool
@@ -266,6 +273,7 @@ Reply: TypeAlias = (
     | Registered
     | Granted
     | Released
+    | Ended
     | EpochRegistered
     | Vouched
     | Published

@@ -11,6 +11,7 @@ from leasehold.lease.commands import (
     ClaimLocks,
     Command,
     DropTable,
+    EndSession,
     ExpireAgent,
     GiveLock,
     GiveLocks,
@@ -44,7 +45,7 @@ KINDS = (
     *("open", "renew", "renew", "register", "register", "acquire", "acquire", "acquire"),
     *("acquire", "release", "release", "epoch", "publish", "publish", "publish", "min_version"),
     *("min_version", "seed", "ready", "kill", "expire", "drop", "holders", "liveness", "newest"),
-    *("snapshot", "vouch"),
+    *("snapshot", "vouch", "end_session"),
     *("take_lock", "take_lock", "take_lock", "take_lock", "give_lock", "give_lock", "list_locks"),
     *("claim_locks", "claim_locks", "give_locks"),
 )
@@ -131,6 +132,9 @@ class CommandMaker:
         session = self._session(state)
         counter = self._now(state, session)
         return Acquire(session, counter, table, self._version(state, table))
+
+    def _end_session(self, state: LedgerState, run_id: str) -> Command:
+        return EndSession(self._session(state))
 
     def _release(self, state: LedgerState, run_id: str) -> Command:
         session = self._session(state)

@@ -12,6 +12,7 @@ from leasehold.lease.commands import (
     Change,
     Command,
     DropTable,
+    EndSession,
     ExpireAgent,
     KillSession,
     Lease,
@@ -33,6 +34,7 @@ from leasehold.lease.ledger.ledger import LedgerState, apply, check
 from leasehold.lease.master.ledger_watch import seed_parts
 from leasehold.lease.replies import (
     Dropped,
+    Ended,
     EpochRegistered,
     Expired,
     Granted,
@@ -375,6 +377,17 @@ def test_d7_an_expired_agent_is_refused_but_still_holds_until_it_is_dead() -> No
     assert ledger(Renew(2, 1, 0, 0)) == Renewed(RUN, 1), "others are not concerned"
     assert len(ledger.state.held(1)) == 1
     assert ledger(OpenSession("a", 3)) == Opened(RUN, 3)
+
+
+def test_d7_an_agent_ends_its_own_session_also_one_that_is_refused() -> None:
+    ledger = Ledger()
+    ledger(Acquire(1, 9, 1, 1))
+    ledger(ExpireAgent(1, "a"))
+    assert ledger(EndSession(1)) == Ended(RUN, 1)
+    assert ledger.state.leases == {}
+    assert ledger.refusal(Renew(1, 1, 1, 0)) is RefusalReason.DEAD
+    assert ledger(EndSession(1)) == Ended(RUN, 0), "said twice"
+    assert ledger(Renew(2, 1, 0, 0)) == Renewed(RUN, 1), "others are not concerned"
 
 
 def test_d7_a_late_renewal_or_registration_is_refused() -> None:

@@ -12,7 +12,9 @@ from leasehold.lease.agent.events import (
 from leasehold.lease.agent.held_leases import LeaseStatus
 from leasehold.lease.commands import (
     Acquire,
+    EndSession,
     ExpireAgent,
+    OpenSession,
     Register,
     Renew,
 )
@@ -236,6 +238,54 @@ def test_d7_an_expired_agent_does_not_register_its_old_leases_again() -> None:
         world.pass_time(SECOND, agent)
         master.look()
     assert world.printed() == "/2/s1"
+
+
+def test_d7_an_expired_session_ends_at_once_where_nobody_can_use_its_leases() -> None:
+    """A node with a store has a user of the old version, which its own check refuses; a subscriber
+    has nobody. Neither is waited for until its session would have ended by its time."""
+    world = World()
+    master = world.ready_master()
+    node, subscriber = world.agent("n1"), world.agent("s1", has_store=False)
+    node.use()
+    subscriber.end(subscriber.use())
+    subscriber.hold_back = True  # its next lease is not held yet: it still has the old one
+    master.publish()
+    assert world.printed() == "/1/n1 /1/s1 /2/n1"
+    for name in ("n1", "s1"):
+        master.call(ExpireAgent(1, name))
+    subscriber.hold_back = False
+    subscriber.answer()
+    world.pass_time(LIMITS.renew_every_ns, node, subscriber)
+    assert set(world.printed().split()) == {"/2/n1", "/2/s1"}, "by their next sessions"
+    assert master.drained()
+    for agent in (node, subscriber):
+        first, *_ = [each for each in agent.sent if isinstance(each, EndSession)]
+        behind = agent.sent[agent.sent.index(first) + 1]
+        assert isinstance(behind, OpenSession), "another one begins once the last one has ended"
+        assert behind.session != first.session
+
+
+def test_d7_the_end_of_a_session_is_said_until_it_is_heard() -> None:
+    world = World()
+    master = world.ready_master()
+    node = world.agent("n1")
+    node.use()
+    master.publish()
+    master.call(ExpireAgent(1, "n1"))
+    node.hold_back = True
+    while not isinstance(node.sent[-1], EndSession):
+        if node.pending is not None:
+            node.answer()
+        else:
+            world.pass_time(SECOND // 2, node)
+    said = len(node.sent)
+    node.do(LedgerAway())
+    world.pass_time(LIMITS.retry_after_ns, node)
+    assert node.sent[said:] == node.sent[said - 1 : said], "once more"
+    node.answer()
+    (*_, last) = node.sent
+    assert isinstance(last, OpenSession)
+    assert world.printed() == ""
 
 
 # --- in process --------------------------------------------------------------------------------

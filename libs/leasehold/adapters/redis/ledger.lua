@@ -106,6 +106,12 @@ local function remove_all(session)
   return #held
 end
 
+local function remove_session(session)
+  local freed = remove_all(session)
+  redis.call('HDEL', p .. ':sessions', session)
+  return freed
+end
+
 local function sweep(id, doomed)
   local swept = 0
   for _, version in ipairs(redis.call('ZRANGE', p .. ':versions:' .. text(id), 0, -1)) do
@@ -265,6 +271,10 @@ function commands.release(session, counter, id, version)
   return {'released', run, text(remove_lease(session, tonumber(id), tonumber(version)))}
 end
 
+function commands.end_session(session)
+  return {'ended', run, text(remove_session(session))}
+end
+
 -- the master's commands
 
 function commands.register_epoch(new, vouches)
@@ -379,9 +389,7 @@ function commands.kill(command_epoch, session, counter)
   if row.counter ~= tonumber(counter) then
     return refuse('counter moved', {counter = row.counter})
   end
-  local freed = remove_all(session)
-  redis.call('HDEL', p .. ':sessions', session)
-  return {'killed', run, text(freed)}
+  return {'killed', run, text(remove_session(session))}
 end
 
 -- session ids as numbers, in order

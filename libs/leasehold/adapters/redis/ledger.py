@@ -27,6 +27,7 @@ from leasehold.lease.commands import (
     ClaimLocks,
     Command,
     DropTable,
+    EndSession,
     ExpireAgent,
     GiveLock,
     GiveLocks,
@@ -50,6 +51,7 @@ from leasehold.lease.commands import (
 )
 from leasehold.lease.replies import (
     Dropped,
+    Ended,
     EpochRegistered,
     Expired,
     Granted,
@@ -220,6 +222,7 @@ _NAMES: Final[dict[type, str]] = {
     Register: "register",
     Acquire: "acquire",
     Release: "release",
+    EndSession: "end_session",
     RegisterEpoch: "register_epoch",
     Vouch: "vouch",
     Publish: "publish",
@@ -314,6 +317,7 @@ _REPLIES: Final[dict[str, Read]] = {
         "registered": Registered,
         "granted": Granted,
         "released": Released,
+        "ended": Ended,
         "epoch registered": EpochRegistered,
         "vouched": Vouched,
         "published": Published,

@@ -25,8 +25,16 @@ from leasehold.lease.agent.events import (
 from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLease, HeldLeases, LeaseStatus
 from leasehold.lease.agent.session import AgentSession, HolderLimits
 from leasehold.lease.agent.waiters import Waiters
-from leasehold.lease.commands import Acquire, Command, Lease, Register, Release
+from leasehold.lease.commands import (
+    Acquire,
+    Command,
+    EndSession,
+    Lease,
+    Register,
+    Release,
+)
 from leasehold.lease.replies import (
+    Ended,
     Extension,
     Granted,
     LedgerRefused,
@@ -294,12 +302,15 @@ class Holder:
 
     def _has_work(self) -> bool:
         session = self.session
-        return bool(session.is_open or session.must_register or self._wanted or self._leaving)
+        open_or_left = session.is_open or session.must_register or session.left
+        return bool(open_or_left or self._wanted or self._leaving)
 
     def _next_command(self, now_ns: int) -> Command | None:
         session = self.session
         if self._in_flight is not None or now_ns < session.retry_ns or not self._has_work():
             return None
+        if session.left:
+            return EndSession(session.left)
         if not session.in_order:
             return self._registration(now_ns)
         if now_ns >= session.renew_ns:
@@ -379,6 +390,8 @@ class Holder:
                 assert isinstance(command, Release)
                 self.session.served_by(run_id)
                 self._released(command, effects)
+            case Ended():
+                self.session.left = 0
             case LedgerRefused():
                 self._refused(command, reply, now_ns, effects)
             case _:
@@ -464,9 +477,8 @@ class Holder:
         match reply.reason:
             case RefusalReason.DEAD | RefusalReason.TAKEN:
                 session.gone(must_register=bool(self.held()))
-            case RefusalReason.EXPIRED:  # D7: to register the old leases would undo the wish
-                session.gone(must_register=False)
-                self._lose_all()
+            case RefusalReason.EXPIRED:
+                self._leave_session()
             case RefusalReason.REGISTER:
                 session.must_register = True
             case RefusalReason.CLOSED if session.is_open and not session.must_register:
@@ -483,6 +495,20 @@ class Holder:
                 self._not_granted(command, effects)
             case _:
                 raise AssertionError(f"not a refusal to an agent: {reply}")
+
+    def _leave_session(self) -> None:
+        """Give up a session whose renewals are refused: to register what it holds under another
+        one would undo the wish (D7).
+
+        It ends at once where no lease of it can be used any more: a store's users are guarded by
+        its own check (D3). Users without a store may have looked a moment ago, so while there are
+        any it ends by its time."""
+        held = self.leases.each()
+        self._lose_all()
+        if self.has_store or all(lease.is_idle for lease in held):  # behind their retirement (D4)
+            self.session.leave()
+        else:
+            self.session.gone(must_register=False)
 
     def _not_there_yet(self, command: Acquire, now_ns: int) -> None:
         """Ask again for a table that is in the log before it is in the ledger, until it is there or

@@ -69,6 +69,7 @@ class AgentSession:
         "expires_ns",
         "id",
         "is_open",
+        "left",
         "must_register",
         "renew_ns",
         "retry_ns",
@@ -86,6 +87,7 @@ class AgentSession:
         self._unvouched: list[tuple[int, int]] = []  # (call, when it was sent), in order
         self._vouched = False  # a call to the ledger of that run id counts
         self.id = 0  # 0: none
+        self.left = 0  # one that is to end before the next one begins; 0: none
         self.is_open = False
         self.must_register = False  # D6: ledger and agent may differ in what is held
         self.expires_ns = 0  # D3: by this agent's clock
@@ -192,6 +194,11 @@ class AgentSession:
 
     def wait(self, now_ns: int) -> None:
         self.retry_ns = now_ns + self._limits.retry_after_ns
+
+    def leave(self) -> None:
+        """Give the session up, which the ledger still has: nothing is used under it any more."""
+        self.left = self.id
+        self.gone(must_register=False)
 
     def gone(self, *, must_register: bool) -> None:
         """The ledger does not have it, or does not want it: the next call opens another."""

@@ -5,6 +5,7 @@ from leasehold.lease.commands import (
     SESSION_ID_MAX,
     SESSIONS_MAX,
     Acquire,
+    EndSession,
     Lease,
     OpenSession,
     Register,
@@ -20,6 +21,7 @@ from leasehold.lease.ledger.state import (
     refuse_session,
 )
 from leasehold.lease.replies import (
+    Ended,
     Granted,
     LedgerRefused,
     Opened,
@@ -147,6 +149,10 @@ def release(state: LedgerState, command: Release, run_id: str) -> Reply:
     lease = Lease(command.table, command.version)
     state.put(command.session, held - {lease})
     return Released(run_id, lease in held)
+
+
+def end_session(state: LedgerState, command: EndSession, run_id: str) -> Reply:
+    return Ended(run_id, state.remove(command.session))
 
 
 def _is_late(state: LedgerState, command: Acquire | Release) -> bool:

@@ -174,10 +174,7 @@ def kill_session(state: LedgerState, command: KillSession, run_id: str) -> Reply
         return Killed(run_id, 0)
     if _has_renewed(row, command):
         return LedgerRefused(RefusalReason.COUNTER_MOVED, run_id, counter=row.counter)
-    freed = len(state.held(command.session))
-    del state.sessions[command.session]
-    state.put(command.session, ())
-    return Killed(run_id, freed)
+    return Killed(run_id, state.remove(command.session))
 
 
 def _has_renewed(row: SessionRow, command: KillSession) -> bool:

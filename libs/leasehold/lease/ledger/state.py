@@ -115,6 +115,13 @@ class LedgerState:
             self._keep(session, kept)
         return swept
 
+    def remove(self, session: int) -> int:
+        """Take out a session with its leases; return how many it had."""
+        freed = len(self.held(session))
+        self.sessions.pop(session, None)
+        self.put(session, ())
+        return freed
+
     def _keep(self, session: int, held: set[Lease]) -> None:
         if held:
             self.leases[session] = held
