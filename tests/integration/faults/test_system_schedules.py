@@ -25,7 +25,7 @@ pytestmark = not_in_secure_mode("its proxies stand between processes and listene
 
 SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "0"))
 FEW: Final = 20
-AT_ONCE: Final = 3
+AT_ONCE: Final = 6
 """Faults of a round, where there are few: most of a round is its beginning and its end."""
 FIRST_SEED: Final = 212_130
 """Of those that are drawn beside the schedules that have found a defect. Others each time are the
