@@ -274,6 +274,7 @@ def test_d7_the_end_of_a_session_is_said_until_it_is_heard() -> None:
     master.call(ExpireAgent(1, "n1"))
     node.hold_back = True
     while not isinstance(node.sent[-1], EndSession):
+        assert len(node.sent) < 20, node.sent
         if node.pending is not None:
             node.answer()
         else:
