@@ -27,8 +27,9 @@ from tests.support.documents.document_run import ROOT
 
 PAGE: Final = ROOT / "docs" / "how-to" / "observe.md"
 JOB: Final = re.compile(r"\b[78]\b")
-ENVIRON: Final = {**os.environ, "LEASEHOLD_SESSION_TTL_MS": "120000"}
-"""Longer than a busy machine keeps a node from renewing: without its session nothing is held up."""
+ENVIRON: Final = {**os.environ, "LEASEHOLD_SESSION_TTL_MS": "600000"}
+"""Longer than a busy machine keeps a node from renewing, as without its session nothing is held up,
+and than any command here may take: nobody waits for a session whose renewals are refused."""
 WAITS: Final = "jobs watch"
 """Ends when its job does."""
 
