@@ -15,7 +15,6 @@ from leasehold.rows.filled_by_key import complete_image
 from tests.simulation.harm import demand
 from tests.simulation.menu import demand_ended_well
 from tests.support.memory_store.check import check_contents
-from tests.support.memory_store.contents import Contents
 from tests.support.memory_store.store import MemoryStore
 
 if TYPE_CHECKING:
@@ -55,24 +54,14 @@ def _demand_equal(sim: Simulation, name: str, store: MemoryStore, true: MemorySt
         if what == "jobs":  # as written: a tuple and a list are one thing
             a, b = _as_written(a), _as_written(b)
         if what == "pairs":
-            apart = _filled_apart(theirs)
+            # Of a job that turned back: how far each node was stays its own, and nobody reads it.
+            apart = sim.reference.filled_apart - sim.reference.public
             a, b = _without(a, apart), _without(b, apart)
         demand(a == b, "L6", f"{name} differs in {what}: {_difference(a, b)}")
     demand(mine.ledger_run == theirs.ledger_run, "L6", f"{name} differs in the ledger's run")
     for kept, true_kept in ((mine.outcomes, theirs.outcomes), (mine.untimely, theirs.untimely)):
         a, b = _as_written(kept), _as_written(true_kept)
         demand(a == b, "L5", f"{name} remembers others: {_difference(a, b)}")
-
-
-def _filled_apart(held: Contents) -> set[tuple[int, int]]:
-    """Return the columns (table, element) that a job has filled which turned back: how far each
-    node was with it stays its own, and nobody can read it."""
-    found: set[tuple[int, int]] = set()
-    public: set[tuple[int, int]] = set()
-    for (table, _), version in sorted(held.descriptors.items()):
-        found |= {(table, element) for element in version.filled_apart}
-        public |= {(table, element) for element in version.public_ids}
-    return found - public
 
 
 def _without(

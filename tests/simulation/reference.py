@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import from_wire
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.in_process.bus import Message
 from leasehold.model.errors import Refused
@@ -84,6 +85,10 @@ class Reference:
         self.skipped = 0
         self.about: list[tuple[int, About]] = []
         """What each record is about that changes anything, by offset."""
+        self.filled_apart: set[tuple[int, int]] = set()
+        """Columns (table, element) that a job has ever filled by range, each node for itself."""
+        self.public: set[tuple[int, int]] = set()
+        """Elements that anybody could ever read, also by versions that are collected by now."""
         self.on_jobs: list[OnJobs] = []  # with a record's offset and the catalog after it
 
     def request_appended(self, message: Message, answered_lsn: int) -> None:
@@ -148,6 +153,7 @@ class Reference:
         changed = apply_record(
             record, after, self.catalog, self.store, self._outcomes, self._history
         )
+        self._note_versions(record)
         self.store.commit(after)
         self.refusals += len(record.refusals)
         offset = after.offset - 1
@@ -166,6 +172,15 @@ class Reference:
         return f"log {after.offset - 1}: " + "; ".join(
             words for commit in record.commits for words in self._catalog_words(commit)
         )
+
+    def _note_versions(self, record: Decisions) -> None:
+        for commit in record.commits:
+            for write in commit.catalog:
+                if isinstance(write, DescriptorWrite):
+                    table = write.table_id
+                    made = from_wire(write.body)
+                    self.filled_apart |= {(table, element) for element in made.filled_apart}
+                    self.public |= {(table, element) for element in made.public_ids}
 
     def _job_moves(self, record: Decisions) -> tuple[JobMove, ...]:
         jobs, moves = dict(self.catalog.jobs), []
