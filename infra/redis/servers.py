@@ -33,6 +33,8 @@ MODES: Final = (SINGLE, SENTINEL)
 ASK_S: Final = 2.0
 LOOK_AGAIN_S: Final = 0.05
 EMPTY: Final = '""'
+REPLICA: Final = "slave"
+"""As Sentinels call it."""
 KEPT: Final = "replicaof "
 """How the line begins that a server writes into its file when it changes sides."""
 
@@ -173,7 +175,11 @@ class RedisServers:
     def fail_over(self, deadline_s: float = FAILOVER_DEADLINE_S) -> None:
         """Make the replica master although the master lives, and return once Sentinels agree on it.
         They are asked again where they refuse, as they know one that has just begun a few seconds
-        later, or give up what they began. Raises ProcessFailure, RedisError."""
+        later, or give up what they began. Raises ProcessFailure, RedisError.
+
+        ⚠ A server that was killed as master begins as one, until a Sentinel makes it a replica. The
+        others look at it every 10 s, so one of them may still take it for a master by itself when
+        it is made that by a failover, and undoes that; it would be missed for 25 s."""
         give_up = time.monotonic() + deadline_s
         asked, before, refused = self.sentinels[0], self.master(), ""
         with self._client(asked) as sentinel:
@@ -184,7 +190,7 @@ class RedisServers:
                         f" with: {refused or 'nothing'}"
                     )
                 before = before or self.master()
-                if before and self._may_begin(asked, before):
+                if before and self._may_begin(asked, before) and self._has_known_replicas():
                     try:
                         sentinel.execute_command("SENTINEL", "FAILOVER", SERVICE)
                     except redis.ResponseError as error:
@@ -195,6 +201,14 @@ class RedisServers:
         """Whether it takes `master` for the master still, and has no failover under way."""
         under_way = "failover_in_progress" in str(self._state_by(sentinel).get("flags", ""))
         return not under_way and self._master_by(sentinel) == master
+
+    def _has_known_replicas(self) -> bool:
+        """Whether each Sentinel has seen that every replica is one."""
+        return all(
+            told.get("role-reported") == REPLICA
+            for name in self.sentinels
+            for told in self._replicas_by(name)
+        )
 
     def _is_watched(self, options: Mapping[str, Any]) -> bool:
         """Whether each Sentinel knows a replica that has what the master has, where both run, and
@@ -231,7 +245,16 @@ class RedisServers:
                 told = client.execute_command("SENTINEL", "MASTER", SERVICE)
         except redis.RedisError:
             return {}
-        return dict(zip(told[::2], told[1::2], strict=False)) if isinstance(told, list) else told
+        return _fields_of(told)
+
+    def _replicas_by(self, sentinel: str) -> list[Mapping[str, Any]]:
+        """Return what it knows of each replica; one that is not known where it does not answer."""
+        try:
+            with self._client(sentinel) as client:
+                found = client.execute_command("SENTINEL", "REPLICAS", SERVICE)
+        except redis.RedisError:
+            return [{}]
+        return [_fields_of(told) for told in found]
 
     def _client(self, sentinel: str) -> Any:
         return self._client_at(sentinel, self._sentinel_options())
@@ -297,3 +320,8 @@ class RedisServers:
         make_private_file(file)
         file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
         return file
+
+
+def _fields_of(told: Any) -> Mapping[str, Any]:
+    """Return the fields of an answer, as redis-py gives them by RESP3, and by RESP2 one by one."""
+    return dict(zip(told[::2], told[1::2], strict=False)) if isinstance(told, list) else told
