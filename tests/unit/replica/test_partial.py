@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.part import PartWish
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import (
@@ -61,6 +63,13 @@ def ask(database: DevDatabase, node: str, *texts: str) -> list[object]:
         return rows
     finally:
         client.session.close()
+
+
+def named(database: DevDatabase, name: str) -> list[Descriptor]:
+    """Return the tables of that name which are there: two, while one takes the other's place."""
+    node = database.cluster.nodes["r1"].node
+    assert node is not None, "it is up"
+    return [table for table in node.catalog.tables() if table.name == name]
 
 
 def refusal(database: DevDatabase, *texts: str) -> LeaseholdError:
@@ -210,6 +219,42 @@ def test_a_table_whose_key_changes_is_followed(database: DevDatabase) -> None:
     assert ask(database, "r2", text) == ask(database, "r1", text)
     ask(database, "r1", "UPDATE crews SET id = 99 WHERE flight = 3")
     assert ask(database, "r2", text) == ask(database, "r1", text)
+
+
+def test_it_begins_while_rows_go_over_to_a_table_with_another_key(database: DevDatabase) -> None:
+    """Two tables have the name then: the one that is read, and the one that takes its place."""
+    ask(database, "r1", "ALTER TABLE crews ALTER COLUMN flight SET NOT NULL")
+    text = "SELECT * FROM crews WHERE flight < 7 ORDER BY flight"
+    reader, rows, version = reading(database, text)
+    change = "ALTER TABLE crews DROP CONSTRAINT crews_pkey, ADD PRIMARY KEY (flight)"
+    ask(database, "r1", "SET leasehold.wait_for_jobs = off", change)
+    while True:  # step by step: the job waits for who reads under the version before
+        assert database.until(partial(has_newer, database, version), 30.0)
+        if len(named(database, "crews")) == 2:
+            break
+        following, _, version = reading(database, text)
+        reader.ask("COMMIT")
+        reader = following
+    held = narrow(database, "r2", PartWish.of(["crews"])).part
+    assert all(held.holds_whole(table.table_id) for table in named(database, "crews"))
+    assert ask(database, "r2", text) == rows
+    reader.ask("COMMIT")
+    assert database.until(lambda: len(named(database, "crews")) == 1, 30.0)
+    ask(database, "r1", "UPDATE crews SET id = 99 WHERE flight = 3")
+    assert ask(database, "r2", text) == ask(database, "r1", text) != rows
+    assert database.check().differences == ()
+
+
+def has_newer(database: DevDatabase, version: int) -> bool:
+    return named(database, "crews")[0].version > version
+
+
+def reading(database: DevDatabase, text: str) -> tuple[SqlClient, list[object], int]:
+    """Return a client in a transaction that has read crews, what it has read, and under which
+    version."""
+    client = SqlClient(database, "r1")
+    client.ask("BEGIN")
+    return client, client.ask(text), named(database, "crews")[0].version
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ Everything is read at one commit, while the store is written to, so the log posi
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,9 +26,10 @@ from leasehold.adapters.sqlite.layout import (
     write_part,
 )
 from leasehold.adapters.sqlite.read_catalog import CatalogReader, ReadCatalog
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.part import HeldTable, Part, PartWish, RowsWanted
 from leasehold.catalog.part_choice import choose_part
-from leasehold.catalog.states import State
+from leasehold.catalog.states import READABLE, State
 from leasehold.model.errors import ConfigurationError
 from leasehold.sql.planning.key_text import null_text
 from leasehold.sql.planning.part_condition import read_condition
@@ -185,8 +186,15 @@ def _where(name: str, key: Sequence[int], wanted: RowsWanted) -> tuple[str, tupl
 
 
 def _chosen(catalog: ReadCatalog, wish: PartWish) -> Part:
+    there = {
+        table_id: versions[-1]
+        for table_id, versions in catalog.versions.items()
+        if versions[-1].state is not State.ABSENT
+    }
     newest = {
-        name: table for name, table in catalog.newest.items() if table.state is not State.ABSENT
+        name: _read_under(table, there)
+        for name, table in catalog.newest.items()
+        if table.table_id in there
     }
 
     def under(name: str) -> Collection[int] | None:
@@ -194,7 +202,17 @@ def _chosen(catalog: ReadCatalog, wish: PartWish) -> Part:
         view = catalog.access.views_by_name.get(name)
         return None if view is None else frozenset(_under(view.table_id, views))
 
-    return choose_part(wish, newest, under, read_condition)
+    part = choose_part(wish, newest, under, read_condition)
+    for table in there.values():
+        if table.former and not part.holds(table.table_id):
+            part = part.followed_by(table)  # rows go over to it
+    return part
+
+
+def _read_under(newest: Descriptor, there: Mapping[int, Descriptor]) -> Descriptor:
+    """Return the table that is read under the name of `newest`: another one, while rows go over
+    from that to this one. It has no rows yet but those that it gets from there."""
+    return newest if newest.state in READABLE else there.get(newest.former, newest)
 
 
 def _under(view_id: int, views: Any) -> Iterator[int]:
