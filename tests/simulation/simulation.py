@@ -658,8 +658,7 @@ class Simulation:
         healed_ns, most_ms = self.scheduler.now_ns, self.plan.heal_ms_max
         goals = {"answered": self._answered, "ended": self._jobs_ended, "coherent": self._caught_up}
         since: dict[str, int] = {}
-        spent_ms = 0
-        while len(since) < len(goals) or spent_ms - max(since.values()) < SETTLED_MS:
+        while len(since) < len(goals):
             spent_ms = (self.scheduler.now_ns - healed_ns) // MS
             for goal, reached in goals.items():
                 if not reached():
@@ -668,9 +667,25 @@ class Simulation:
                     since.setdefault(goal, spent_ms)
             missing = [goal for goal in goals if goal not in since]
             demand(not missing or spent_ms < most_ms, "liveness", self._missing_words(missing))
-            self._pass(HEAL_LOOK_MS)
+            if missing:
+                self._pass(HEAL_LOOK_MS)
         self.recovery = Recovery(**since)
+        self._settle(healed_ns + most_ms * MS)
         self._demand_calm()
+
+    def _settle(self, end_ns: int) -> None:
+        """Wait until everybody's lease has lasted for SETTLED_MS."""
+        since_ns = self.scheduler.now_ns
+        while self.scheduler.now_ns - since_ns < SETTLED_MS * MS:
+            self._pass(HEAL_LOOK_MS)
+            if not all(map(self._holds_lease, self.cluster.replicants())):
+                since_ns = self.scheduler.now_ns
+                demand(since_ns < end_ns, "liveness", self._behind_words())
+
+    def _holds_lease(self, node: MemoryNode) -> bool:
+        """Not whether it reads now: it may be at work, which is a pause here."""
+        lease = node.node.lease if node.node is not None else None
+        return lease is not None and lease.holds(node.now().mono_ns)
 
     def _demand_calm(self) -> None:
         """Who is coherent stays so while nothing is broken: for longer than any lease lasts."""
@@ -678,9 +693,7 @@ class Simulation:
         while self.scheduler.now_ns < end_ns:
             self._pass(HEAL_LOOK_MS)
             for node in self.cluster.replicants():
-                # Not whether it reads now: it may be at work, which is a pause here.
-                lease = node.node.lease if node.node is not None else None
-                holds = lease is not None and lease.holds(node.now().mono_ns)
+                holds = self._holds_lease(node)
                 demand(holds, "liveness", f"coherency is lost again: {self._behind_words()}")
 
     def _answered(self) -> bool:
