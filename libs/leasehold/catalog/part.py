@@ -198,7 +198,7 @@ class Part:
     def followed_by(self, descriptor: Descriptor) -> Part:
         """Return the part once a version of a table is applied: it calls the table by its name of
         now; and who holds all of a table holds the one, too, that its rows go over to when its
-        primary key changes. Without the rows that go over it can't be held."""
+        primary key changes."""
         tables = self.tables
         if tables is None:
             return self
@@ -211,9 +211,7 @@ class Part:
             if former is None or not former.is_whole:
                 return self
             held = HeldTable(descriptor.table_id, "")
-        filling = descriptor.former != 0 and descriptor.state not in READABLE
-        lacks_rows = filling and descriptor.former not in tables
-        if lacks_rows or not held.is_served_by(descriptor):
+        if not held.is_served_by(descriptor):
             return Part({n: each for n, each in tables.items() if n != descriptor.table_id})
         gone = descriptor.state is State.ABSENT
         name = f"{descriptor.name} (dropped)" if gone else descriptor.name
