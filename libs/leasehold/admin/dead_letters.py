@@ -33,7 +33,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "28000": "It proves no role: its sender needs LEASEHOLD_REQUEST_KEY (leasehold role key).",
     "42501": "Grant its role what it lacks, or have another one ask.",
     "LH001": "Its id was made too long ago; submitting it again gives it a new one.",
-    "LH002": "The clock of its producer was ahead; submitting it again gives it a new id.",
+    "LH002": "Its producer's clock, or the master's, was wrong; submitted again it has a new id.",
 }
 """What helps, by SQLSTATE."""
 ADVICE_ELSE: Final = "Correct what the message names; submit it again."
