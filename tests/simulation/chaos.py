@@ -305,6 +305,11 @@ class Chaos:
         for clock in clocks:
             clock.boot_ns += hours * HOUR_US * US
 
+    @property
+    def has_idled(self) -> bool:
+        """Return whether hours have passed in which the log told nobody the time."""
+        return self._idled
+
     def _append_errors(self) -> None:
         weather = self._sim.weather
         weather.append_errors = self._rng.choice((0.02, 0.1, 0.4))

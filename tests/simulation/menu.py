@@ -14,7 +14,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Constraint, Index
 from leasehold.catalog.job import Job, Status
 from leasehold.catalog.states import State
-from leasehold.model.errors import DiskNearlyFull, UnknownTable
+from leasehold.model.errors import DiskNearlyFull, RequestFromFuture, UnknownTable
 from leasehold.model.records.requests import Outcome
 from tests.simulation.harm import demand
 from tests.simulation.workloads import SchemaChanger
@@ -83,7 +83,7 @@ class Menu(SchemaChanger):
 
         def done(outcome: Outcome) -> None:
             demand(
-                bool(outcome.lsn) or outcome.code in DDL_CODES | self._for_room(),
+                bool(outcome.lsn) or outcome.code in DDL_CODES | self._by_machine(),
                 "menu",
                 f"{sql} was refused with {outcome.code}: {outcome.message}",
             )
@@ -110,7 +110,7 @@ class Menu(SchemaChanger):
             fields["transaction"] = rows
 
         def done(outcome: Outcome) -> None:
-            known = DDL_CODES | ROW_CODES | self._too_large() | self._for_room()
+            known = DDL_CODES | ROW_CODES | self._too_large() | self._by_machine()
             words = f"{fields} was refused with {outcome.code}: {outcome.message}"
             demand(bool(outcome.lsn) or outcome.code in known, "menu", words)
             self._accepted(outcome)
@@ -118,9 +118,14 @@ class Menu(SchemaChanger):
         on_conflict = self.rng.choice(("retry", "fail"))
         self.client.ask({**fields, "on_conflict": on_conflict}, done=done)
 
-    def _for_room(self) -> set[str]:
-        """Where disks get full, whatever needs room may be refused."""
-        return {DiskNearlyFull.sqlstate} if self.sim.plan.machines else set()
+    def _by_machine(self) -> set[str]:
+        """Where disks get full, whatever needs room may be refused. And where hours have passed
+        that the log knows nothing of, a master whose clock is set back takes what is fresh for what
+        comes from the future."""
+        codes = {DiskNearlyFull.sqlstate} if self.sim.plan.machines else set()
+        if self.sim.chaos.has_idled:
+            codes.add(RequestFromFuture.sqlstate)
+        return codes
 
     def _too_large(self) -> set[str]:
         """Where records are small, statements and rows together may not fit one."""
@@ -418,7 +423,7 @@ class Menu(SchemaChanger):
 
     def _row_done(self, outcome: Outcome) -> None:
         demand(
-            bool(outcome.lsn) or outcome.code in ROW_CODES | self._for_room(),
+            bool(outcome.lsn) or outcome.code in ROW_CODES | self._by_machine(),
             "menu",
             f"a row was refused with {outcome.code}: {outcome.message}",
         )

@@ -337,6 +337,7 @@ class Simulation:
             self._log_readers.appended(topic, message, self.scheduler.now_ns)
         if topic == topics.log.name:
             words = self.reference.log_appended(message)
+            self._leave_heirs_out()
             if words:
                 self.note(words)
                 self._judge_leases()
@@ -348,6 +349,18 @@ class Simulation:
             conflict = self.codec.decode(message.value or b"")
             self.answered_offset = max(self.answered_offset, conflict.offset)
             self._judge_coherence()
+
+    def _leave_heirs_out(self) -> None:
+        """Have no replica hold what a table's rows go over to and not that table: its tables are
+        numbers here, some of which come to be later, where a real one's are the names of what is
+        there."""
+        for name in self.plan.parts:
+            numbers = self.stores.part_of(name).table_ids()
+            for table in self.reference.catalog.tables() if numbers else ():
+                held = self.stores.get(name).part
+                if table.former and table.table_id in numbers and not held.holds(table.former):
+                    self.note(f"{name} does not hold table {table.table_id}: not {table.former}")
+                    self.stores.leave_out(name, table.table_id)
 
     def _given(self, batch: ResultBatch) -> None:
         """By either way."""
