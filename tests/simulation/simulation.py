@@ -517,9 +517,10 @@ class Simulation:
         log = self.cluster.topics.log.name
         first = self.cluster.bus.first(log)
         if first and self._read_from(name) < first:
-            whole = [n for n in sorted(self.cluster.nodes) if self._read_from(n) >= first]
-            demand(bool(whole), "copy", f"nobody has what the log has not, before {first}")
-            self.restore(name, whole[0])
+            others = [n for n in sorted(self.cluster.nodes) if self.stores.part_of(n).is_whole]
+            having = [n for n in others if self._read_from(n) >= first]
+            demand(bool(having), "copy", f"nobody has what the log has not, before {first}")
+            self.restore(name, having[0])
         self.note(f"{name} starts")
         node.start()
         self._copies.pop(name, ExitStack()).close()  # it has been taken
