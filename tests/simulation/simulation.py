@@ -49,6 +49,7 @@ from tests.simulation.machines import MachineFaults
 from tests.simulation.many_tables import ManyTables
 from tests.simulation.menu import Menu
 from tests.simulation.reference import Reference
+from tests.simulation.steering import Steering
 from tests.simulation.work_costs import work_takes_time
 from tests.simulation.workloads import (
     Bank,
@@ -126,6 +127,8 @@ WORKLOADS: Final[tuple[tuple[type[Workload], int], ...]] = (
 EARLIER: Final = frozenset({1, 2, 3, 5, 6, 24, 44, 77, 78, 171})
 """Seeds that are named somewhere, from before runs drew their workloads and what befalls machines:
 what they do stays what it is."""
+STEERED_FROM: Final = 45_500
+"""Seeds before it are as they were when nobody steered jobs amid faults."""
 TRUNCATION: Final = TruncationSettings(
     kept_records=60,
     away_ms=1_500,
@@ -207,12 +210,14 @@ def plan_of(seed: int) -> Plan:
         shape=shape,
         work_factor=factor,
     )
-    return plan if seed in EARLIER else _mixed(plan, random.Random(f"{seed}/mix"))
+    return plan if seed in EARLIER else _mixed(plan, seed)
 
 
-def _mixed(plan: Plan, rng: random.Random) -> Plan:
+def _mixed(plan: Plan, seed: int) -> Plan:
     """Return the plan with workloads that are drawn, too, and what befalls machines: a run without
-    some of it reaches states that one with all of it never does."""
+    some of it reaches states that one with all of it never does. Who steers jobs is alone with
+    them: it judges that each does what it was told, and nothing else."""
+    rng = random.Random(f"{seed}/mix")
     workloads: list[tuple[type[Workload], int]]
     workloads = [each for each in WORKLOADS if rng.random() < 0.75] or list(WORKLOADS)
     if rng.random() < 0.5:
@@ -220,6 +225,9 @@ def _mixed(plan: Plan, rng: random.Random) -> Plan:
     tables = rng.choice(MANY_TABLES) if rng.random() < 0.04 else 0
     if tables:
         workloads = [(ManyTables, 15), *workloads[:2]]
+    elif seed >= STEERED_FROM and random.Random(f"{seed}/steering").random() < 0.15:
+        rows = [each for each in workloads if each[0] not in (SchemaChanger, Menu)]
+        workloads = [(Steering, 120), *rows]
     shape, machines = plan.shape, rng.random() < 0.7
     parts: dict[str, Part] = {}
     if shape.replicants > 1 and rng.random() < 0.2:

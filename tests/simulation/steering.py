@@ -223,7 +223,8 @@ class Steering(Menu):
         during = (job for at, job in states if at == offset)
         codes = {foreseen(command, job) for job in (earlier, *during)}
         words = f"{command} was refused with {outcome.code}: {outcome.message}"
-        demand(outcome.code in codes - {OK}, "jobs", f"{words}, foreseen {codes}")
+        known = codes - {OK} | self._by_machine()
+        demand(outcome.code in known, "jobs", f"{words}, foreseen {codes}")
         phase = earlier.phase.value if earlier is not None else ""
         self.commands[command.action, phase, outcome.code] += 1
 

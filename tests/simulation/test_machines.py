@@ -19,8 +19,18 @@ from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.replication.node import Node
 from tests.simulation.disks import RESERVE_BYTES, Trouble
 from tests.simulation.harm import Harm
-from tests.simulation.simulation import EARLIER, MS, WORKLOADS, Simulation, plan_of
+from tests.simulation.menu import Menu
+from tests.simulation.simulation import (
+    EARLIER,
+    MS,
+    STEERED_FROM,
+    WORKLOADS,
+    Simulation,
+    plan_of,
+)
 from tests.simulation.stage import Stage
+from tests.simulation.steering import Steering
+from tests.simulation.workloads import SchemaChanger, Workload
 
 REFUSES = [Trouble.FULL, Trouble.SYNC_FAILS]
 
@@ -203,3 +213,17 @@ def test_runs_leave_kinds_of_faults_and_workloads_out_and_each_has_some() -> Non
     for seed in EARLIER:
         assert plan_of(seed).workloads == WORKLOADS
         assert not plan_of(seed).machines
+
+
+def test_who_steers_jobs_is_alone_with_them_and_comes_late() -> None:
+    """What seeds do that are named somewhere stays what it is."""
+
+    def kinds_of(seed: int) -> set[type[Workload]]:
+        return {kind for kind, _ in plan_of(seed).workloads}
+
+    after = [kinds_of(seed) for seed in range(STEERED_FROM, STEERED_FROM + 60)]
+    steered = [kinds for kinds in after if Steering in kinds]
+    assert 0 < len(steered) < len(after) / 2
+    assert not any(kinds & {Menu, SchemaChanger} for kinds in steered)
+    before = range(STEERED_FROM - 60, STEERED_FROM)
+    assert not any(Steering in kinds_of(seed) for seed in before)
