@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -164,7 +164,9 @@ class Plan:
     shape: ClusterShape = field(default_factory=lambda: SHAPE)
     workloads: tuple[tuple[type[Workload], int], ...] = WORKLOADS
     parts: Mapping[str, Part] = field(default_factory=dict)
-    """What partial replicas hold, by their names."""
+    """What partial replicas hold from the beginning, by their names."""
+    some_tables: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """Which tables replicas hold once these are set up, by their names: as many as there are."""
     machines: bool = False
     tables: int = 0
 
@@ -229,9 +231,9 @@ def _mixed(plan: Plan, seed: int) -> Plan:
         rows = [each for each in workloads if each[0] not in (SchemaChanger, Menu)]
         workloads = [(Steering, 120), *rows]
     shape, machines = plan.shape, rng.random() < 0.7
-    parts: dict[str, Part] = {}
+    some_tables: dict[str, Collection[int]] = {}
     if shape.replicants > 1 and rng.random() < 0.2:
-        parts["r1"] = Part.of(HeldTable(n, f"table {n}") for n in rng.sample(PART_OF, 4))
+        some_tables["r1"] = rng.sample(PART_OF, 4)
     if machines:
         shape = replace(shape, disk_reserve_bytes=RESERVE_BYTES)
     if rng.random() < 0.3:
@@ -242,8 +244,17 @@ def _mixed(plan: Plan, seed: int) -> Plan:
         machines=machines,
         tables=tables,
         shape=shape,
-        parts=parts,
+        some_tables=some_tables,
     )
+
+
+def _follow_all(part: Part, store: MemoryStore) -> Part:
+    """Return the part as it is with the tables of a store: who holds a table holds what its rows
+    go over to, too."""
+    newest = {table_id: made for (table_id, _), made in sorted(store.contents.descriptors.items())}
+    for table_id in sorted(newest):
+        part = part.followed_by(newest[table_id])
+    return part
 
 
 def _backfill_of(rows_max: int) -> BackfillSettings:
@@ -345,7 +356,6 @@ class Simulation:
             self._log_readers.appended(topic, message, self.scheduler.now_ns)
         if topic == topics.log.name:
             words = self.reference.log_appended(message)
-            self._leave_heirs_out()
             if words:
                 self.note(words)
                 self._judge_leases()
@@ -357,18 +367,6 @@ class Simulation:
             conflict = self.codec.decode(message.value or b"")
             self.answered_offset = max(self.answered_offset, conflict.offset)
             self._judge_coherence()
-
-    def _leave_heirs_out(self) -> None:
-        """Have no replica hold what a table's rows go over to and not that table: its tables are
-        numbers here, some of which come to be later, where a real one's are the names of what is
-        there."""
-        for name in self.plan.parts:
-            numbers = self.stores.part_of(name).table_ids()
-            for table in self.reference.catalog.tables() if numbers else ():
-                held = self.stores.get(name).part
-                if table.former and table.table_id in numbers and not held.holds(table.former):
-                    self.note(f"{name} does not hold table {table.table_id}: not {table.former}")
-                    self.stores.leave_out(name, table.table_id)
 
     def _given(self, batch: ResultBatch) -> None:
         """By either way."""
@@ -555,7 +553,7 @@ class Simulation:
                 under_way = self.cluster.nodes[source].copies.of(store.position().offset, name)
                 copy.enter_context(under_way)
             if not part.is_whole:
-                store = store.narrowed(part)
+                store = store.narrowed(_follow_all(part, store))
         self.note(f"{name} will start from {f'a snapshot of {source}' if source else 'nothing'}")
         self.stores.put(name, store)
 
@@ -633,6 +631,19 @@ class Simulation:
         for workload in self.workloads:
             workload.backfill()
         self._wait(lambda: not self._waiting(), 20_000, "L7", self._waiting_words)
+        for name, numbers in self.plan.some_tables.items():
+            self._begin_partial_replica(name, numbers)
+
+    def _begin_partial_replica(self, name: str, numbers: Collection[int]) -> None:
+        """Have a replica begin with a copy of some of the tables that are there, as one does that
+        is told their names."""
+        tables = self.reference.catalog.tables()
+        chosen = [table for table in tables if table.table_id in numbers] or tables[:1]
+        part = Part.of(HeldTable(table.table_id, table.name) for table in chosen)
+        self.stores.choose_part(name, part)
+        self.cluster.nodes[name].crash()
+        self.restore(name, min(self.cluster.nodes))
+        self.restart(name)
 
     def _let_the_log_be_deleted(self) -> None:
         """Have nodes say that copies are had from them, and somebody that the changefeed has

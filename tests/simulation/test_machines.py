@@ -201,7 +201,7 @@ def test_runs_leave_kinds_of_faults_and_workloads_out_and_each_has_some() -> Non
         plan = plan_of(seed)
         workloads.add(tuple(kind.__name__ for kind, _ in plan.workloads))
         machines.add(plan.machines)
-        parts.add(bool(plan.parts))
+        parts.add(bool(plan.some_tables))
         tables.add(bool(plan.tables))
         if seed < 10_030:
             sim = Simulation(seed, plan)

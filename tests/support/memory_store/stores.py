@@ -27,18 +27,12 @@ class MemoryStores:
         """Return what the node is to hold."""
         return self._parts.get(name, WHOLE)
 
-    def leave_out(self, name: str, table_id: int) -> None:
-        """Have a partial node hold a table no more of which it has no rows yet."""
-        self._parts[name] = _without(self._parts[name], table_id)
-        store = self._stores[name]
-        store.put_part(_without(store.part, table_id))
+    def choose_part(self, name: str, part: Part) -> None:
+        """Have the node hold that from the next store on that it is given."""
+        self._parts[name] = part
 
     def put(self, name: str, store: MemoryStore) -> None:
         self._stores[name] = store
 
     def get(self, name: str) -> MemoryStore:
         return self._stores[name]
-
-
-def _without(part: Part, table_id: int) -> Part:
-    return Part({n: table for n, table in (part.tables or {}).items() if n != table_id})
