@@ -23,6 +23,8 @@ from leasehold.model.records.log import Backfill, ChangeKind, Commit, RowChange
 
 TABLES_MAX: Final = 1_000
 NAMES_SHOWN_MAX: Final = 10
+DROPPED: Final = " (dropped)"
+"""What stands behind the name of a table that is gone."""
 HOW_TO_WIDEN: Final = (
     "Name it, too, in tables= of open_replica, or in LEASEHOLD_REPLICA_TABLES: the replica then"
     " begins anew with a copy of all that it is to hold. Or ask a full replica."
@@ -97,6 +99,10 @@ class HeldTable(NamedTuple):
     @property
     def is_whole(self) -> bool:
         return self.keys == KeyRange() and not self.columns and self.equal is None
+
+    @property
+    def is_dropped(self) -> bool:
+        return self.name.endswith(DROPPED)
 
     def is_served_by(self, descriptor: Descriptor) -> bool:
         """Return whether the rows that are held can be told from others under that version: its
@@ -214,7 +220,7 @@ class Part:
         if not held.is_served_by(descriptor):
             return Part({n: each for n, each in tables.items() if n != descriptor.table_id})
         gone = descriptor.state is State.ABSENT
-        name = f"{descriptor.name} (dropped)" if gone else descriptor.name
+        name = descriptor.name + DROPPED if gone else descriptor.name
         if held.name == name:
             return self
         return Part({**tables, descriptor.table_id: held._replace(name=name)})
@@ -500,7 +506,9 @@ class PartWish(NamedTuple):
         return cls.of(tables, where, columns)
 
     def is_met_by(self, part: Part) -> bool:
-        """Return whether a store with that part is the one that is wished for."""
+        """Return whether a store with that part is the one that is wished for. Sequences that its
+        tables draw from, and tables that were dropped, may be in it beside these: the rows of a
+        table whose primary key was changed are in another one now."""
         if part.tables is None or self.is_everything:
             return part.is_whole and self.is_everything
         where, columns = dict(self.where), dict(self.columns)
@@ -508,7 +516,7 @@ class PartWish(NamedTuple):
         return wanted == {
             each.name: (each.where, each.columns)
             for each in part.tables.values()
-            if each.name in wanted or not is_sequence_id(each.table_id)
+            if each.name in wanted or not (is_sequence_id(each.table_id) or each.is_dropped)
         }
 
 

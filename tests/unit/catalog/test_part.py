@@ -143,6 +143,9 @@ def test_it_follows_names_and_the_table_that_takes_anothers_place() -> None:
     gone = held.followed_by(replace(SEATS, version=3, state=State.ABSENT))
     assert gone.words() == "seats (dropped)"
     assert not PartWish.of(["seats"]).is_met_by(gone)
+    both = held.followed_by(heir).followed_by(replace(SEATS, version=3, state=State.ABSENT))
+    assert PartWish.of([heir.name]).is_met_by(both), "the rows are in the heir"
+    assert not PartWish.of([heir.name, "seats"]).is_met_by(both)
 
 
 def test_the_stored_form_is_read_back() -> None:

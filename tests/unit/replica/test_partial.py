@@ -21,6 +21,7 @@ from leasehold.model.errors import (
     LeaseholdError,
     NotHeldHere,
 )
+from leasehold.node.bootstrap import stored_part
 from tests.support.replication.partial import narrow
 from tests.support.sql_session.sql_client import SqlClient
 
@@ -212,13 +213,17 @@ def test_schema_changes_of_held_and_other_tables(database: DevDatabase) -> None:
 
 
 def test_a_table_whose_key_changes_is_followed(database: DevDatabase) -> None:
-    narrow(database, "r2", PartWish.of(["crews"]))
+    wish = PartWish.of(["crews"])
+    narrow(database, "r2", wish)
     ask(database, "r1", "ALTER TABLE crews ALTER COLUMN flight SET NOT NULL")
     ask(database, "r1", "ALTER TABLE crews DROP CONSTRAINT crews_pkey, ADD PRIMARY KEY (flight)")
     text = "SELECT * FROM crews WHERE flight < 7 ORDER BY flight"
     assert ask(database, "r2", text) == ask(database, "r1", text)
     ask(database, "r1", "UPDATE crews SET id = 99 WHERE flight = 3")
     assert ask(database, "r2", text) == ask(database, "r1", text)
+    part = stored_part(database._stores["r2"].path)
+    assert len(part.table_ids()) == 2
+    assert wish.is_met_by(part), "it goes on with what it has at its next start"
 
 
 def test_it_begins_while_rows_go_over_to_a_table_with_another_key(database: DevDatabase) -> None:
