@@ -3,7 +3,7 @@ are deleted that one of them needs (L11)."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.in_process.bus import MemoryBus, Message
@@ -14,14 +14,25 @@ from leasehold.model.topics import Topics
 from leasehold.replication.log.truncation import COPY_ROLE, TruncationSettings
 from tests.simulation.harm import demand
 
+_NEVER_NS: Final = -(10**18)
+
 
 class _Reader(NamedTuple):
     """`offset`: the furthest that it has said; `said_ns`: when it did last; `away_ns`: how long
-    after that the log is kept for it."""
+    after that the log is kept for it. `left_ns`, `back_ns`: between which words it was away for
+    longer, the last time."""
 
     offset: int
     said_ns: int
     away_ns: int
+    left_ns: int
+    back_ns: int
+
+    def was_away(self, at_ns: int) -> bool:
+        """Return whether the log was kept for it no more then."""
+        if at_ns < self.back_ns:
+            return at_ns - self.left_ns > self.away_ns
+        return at_ns - self.said_ns > self.away_ns
 
 
 class LogReaders:
@@ -49,22 +60,28 @@ class LogReaders:
             return  # a stranger's
         if not isinstance(ack, Ack):
             return
-        if ack.role == COPY_ROLE:
-            self._readers[ack.node] = _Reader(ack.offset, now_ns, self._copy_away_ns)
-        else:
-            known = self._readers.get(ack.node)
+        is_copy = ack.role == COPY_ROLE
+        away_ns = self._copy_away_ns if is_copy else self._away_ns
+        offset, left_ns, back_ns = ack.offset, _NEVER_NS, now_ns
+        known = self._readers.get(ack.node)
+        if known is not None:
             # Whose disk was set back has said more once: it knows that it may need a copy.
-            offset = max(ack.offset, known.offset if known is not None else 0)
-            self._readers[ack.node] = _Reader(offset, now_ns, self._away_ns)
+            offset = offset if is_copy else max(offset, known.offset)
+            back = known.was_away(now_ns)
+            left_ns = known.said_ns if back else known.left_ns
+            back_ns = now_ns if back else known.back_ns
+        self._readers[ack.node] = _Reader(offset, now_ns, away_ns, left_ns, back_ns)
 
-    def _deleted(self, topic: str, below: int, now_ns: int) -> None:
+    def _deleted(self, topic: str, below: int, asked_ns: int) -> None:
+        """Judge a deletion by when it was asked for: it may be done when the broker is there again,
+        and whoever is back by then, having been away for longer, finds it done."""
         if topic != self._log:
             return
         for name, reader in self._readers.items():
-            away_ns = now_ns - reader.said_ns
             demand(
-                below <= reader.offset or away_ns > reader.away_ns,
+                below <= reader.offset or reader.was_away(asked_ns),
                 "L11",
                 f"the log is deleted below {below}; {name}, which has said"
-                f" {away_ns // NS_PER_MS} ms ago that it is at {reader.offset}, needs it",
+                f" {(asked_ns - reader.said_ns) // NS_PER_MS} ms before that was asked for that it"
+                f" is at {reader.offset}, needs it",
             )

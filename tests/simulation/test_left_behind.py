@@ -187,3 +187,10 @@ def test_l11_who_looks_on_finds_what_is_deleted_too_early(role: str, away_ms: in
         bus.delete_below(log, 0, 11)
     scheduler.run_until(scheduler.now_ns + 1 * MS)
     bus.delete_below(log, 0, 11)
+    asked_ns = scheduler.now_ns
+    for passed_ms in (1, 2):
+        scheduler.run_until(asked_ns + passed_ms * MS)
+        bus.append(topics.acks.name, 0, b"", codec.encode(said))
+    bus.delete_below(log, 0, 12, asked_ns)
+    with pytest.raises(Harm, match=rf"^L11: .* below 13; {name}, .* at 10, needs it"):
+        bus.delete_below(log, 0, 13)

@@ -114,7 +114,8 @@ class MemoryBus:
         self._waiting: deque[Callable[[], object]] = deque()  # while the broker is away
         self.on_append: Callable[[str, int, Message], None] = lambda *_: None
         self.on_delete: Callable[[str, int, int], None] = lambda *_: None
-        """Is told before records are deleted: of which topic, below which offset, and the time."""
+        """Is told before records are deleted: of which topic, below which offset, and when that was
+        asked for."""
 
     # ------------------------------------------------------------ the broker is away
 
@@ -205,9 +206,12 @@ class MemoryBus:
     def topics(self) -> list[str]:
         return sorted({topic for topic, _ in self._messages})
 
-    def delete_below(self, topic: str, partition: int, offset: int) -> None:
+    def delete_below(
+        self, topic: str, partition: int, offset: int, asked_ns: int | None = None
+    ) -> None:
+        """Delete what stands below an offset. `asked_ns`: when somebody asked for it, None: now."""
         where = (topic, partition)
-        self.on_delete(topic, offset, self._scheduler.now_ns)
+        self.on_delete(topic, offset, self._scheduler.now_ns if asked_ns is None else asked_ns)
         cut = min(max(0, offset - self._first[where]), len(self._messages[where]))
         del self._messages[where][:cut]
         self._first[where] += cut

@@ -244,7 +244,8 @@ class MemoryDriver:
         self._scheduler.later(delay_ns, lambda: self._bus.once_there(arrive))
 
     def delete_below(self, topic: str, offset: int) -> None:
-        self._bus.once_there(lambda: self._bus.delete_below(topic, 0, offset))
+        asked_ns = self._scheduler.now_ns
+        self._bus.once_there(lambda: self._bus.delete_below(topic, 0, offset, asked_ns))
 
     def append(self, data: bytes) -> None:
         outcome = self.hops.append_outcome()
