@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from infra.local_cluster import LocalCluster
-from leasehold import ChangeProducer, Replica, Subscriber
+from leasehold import ChangeProducer, Replica, Subscriber, open_replica
 from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.report import report
 from leasehold.admin.watch import ClusterWatch
@@ -172,6 +172,25 @@ def test_the_rows_go_over_and_everybody_with_them(
             until(partial(has_spoken, watch, part), f"the word of {part}")
             assert not report(watch.view, unix_us())[part]["silent"]
     assert_consistent(cluster, NODES)
+
+
+def test_a_replica_of_that_table_alone_goes_on_with_its_store(
+    cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer
+) -> None:
+    """The rows are in a table of another id then, which no copy is needed for."""
+    row = {"table": "held", "op": "insert", "key": {"a": 3}, "values": {"b": 30}}
+    made_tables(producer, "CREATE TABLE held (a bigint PRIMARY KEY, b bigint NOT NULL)", [row])
+    settings = settings_of(cluster, "part")
+    with open_replica(settings, tables=["held"]) as part:
+        first = part.store.path.stat().st_ino
+        change = "ALTER TABLE held DROP CONSTRAINT held_pkey, ADD PRIMARY KEY (b)"
+        ended(watch, begin(producer, change))
+        until(lambda: len(part.part.table_ids()) == 2, "the table that has the rows now")
+    update = {"table": "held", "op": "update", "key": {"b": 30}, "values": {"a": 33}}
+    assert settled(producer.submit(update)).lsn
+    with open_replica(settings, tables=["held"]) as part:
+        assert part.store.path.stat().st_ino == first
+        assert part.get("held", 30) == {"a": 33, "b": 30}
 
 
 HEAP = "ALTER TABLE heap ADD COLUMN id bigserial PRIMARY KEY"
