@@ -14,8 +14,9 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Constraint, Index
 from leasehold.catalog.job import Job, Status
 from leasehold.catalog.states import State
-from leasehold.model.errors import DiskNearlyFull, RequestFromFuture, UnknownTable
+from leasehold.model.errors import DiskNearlyFull, RequestFromFuture, TooComplex, UnknownTable
 from leasehold.model.records.requests import Outcome
+from leasehold.replication.master.attempts import LOST_MAX
 from tests.simulation.harm import demand
 from tests.simulation.workloads import SchemaChanger
 
@@ -121,8 +122,11 @@ class Menu(SchemaChanger):
     def _by_machine(self) -> set[str]:
         """Where disks get full, whatever needs room may be refused. And where hours have passed
         that the log knows nothing of, a master whose clock is set back takes what is fresh for what
-        comes from the future."""
+        comes from the future. And two terms may end, by whatever it is, while their masters decide
+        the same message alone (L10)."""
         codes = {DiskNearlyFull.sqlstate} if self.sim.plan.machines else set()
+        if self.sim.reference.position.epoch > LOST_MAX:
+            codes.add(TooComplex.sqlstate)
         if self.sim.chaos.has_idled:
             codes.add(RequestFromFuture.sqlstate)
         return codes
