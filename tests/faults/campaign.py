@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections import Counter
@@ -19,6 +18,7 @@ from tests.faults.round import Report, Rounds
 from tests.faults.schedule import Schedule, draw, kinds_of, smaller
 from tests.faults.tally import Tally
 from tests.support.cluster.preloaded import find_compiler
+from tests.support.whole_file import write_whole_file
 
 ROUNDS_OF_CLUSTER: Final = 40
 """Then it is started anew: logs and topics grow."""
@@ -167,9 +167,7 @@ class Campaign:
         whole = Tally()
         for text in ([path.read_text()] if path.exists() else []) + [self.tally.to_json()]:
             whole.take(text)
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(whole.to_json())
-        unfinished.replace(path)
+        write_whole_file(path, whole.to_json())
         self._say(f"with what {path} had:")
         for line in whole.lines():
             self._say(line)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from tests.simulation.exercised import counting, summary
 from tests.simulation.simulation import Recovery, Simulation
+from tests.support.whole_file import write_whole_file
 
 SEPARATOR = ": "
 AHEAD = 4
@@ -147,13 +148,6 @@ def run(seeds: range, tally: Tally, workers: int, minutes: float) -> Iterator[To
             yield told
 
 
-def keep(tally: Tally, path: Path) -> None:
-    """Write the figures whole: whoever is killed meanwhile leaves those of before."""
-    written = path.with_name(f"{path.name}.new")
-    written.write_text(json.dumps(asdict(tally)), encoding="utf-8")
-    written.replace(path)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=100)
@@ -175,7 +169,7 @@ def main() -> int:
         elif not args.quiet:
             print(told.line, flush=True)
         if args.tally is not None:
-            keep(tally, args.tally)
+            write_whole_file(args.tally, json.dumps(asdict(tally)))
     print("\n".join(tally.lines()))
     return 1 if tally.failing else 0
 
