@@ -84,7 +84,7 @@ class Menu(SchemaChanger):
 
         def done(outcome: Outcome) -> None:
             demand(
-                bool(outcome.lsn) or outcome.code in DDL_CODES | self._by_machine(),
+                bool(outcome.lsn) or outcome.code in DDL_CODES | self._by_faults(),
                 "menu",
                 f"{sql} was refused with {outcome.code}: {outcome.message}",
             )
@@ -111,7 +111,7 @@ class Menu(SchemaChanger):
             fields["transaction"] = rows
 
         def done(outcome: Outcome) -> None:
-            known = DDL_CODES | ROW_CODES | self._too_large() | self._by_machine()
+            known = DDL_CODES | ROW_CODES | self._too_large() | self._by_faults()
             words = f"{fields} was refused with {outcome.code}: {outcome.message}"
             demand(bool(outcome.lsn) or outcome.code in known, "menu", words)
             self._accepted(outcome)
@@ -119,7 +119,7 @@ class Menu(SchemaChanger):
         on_conflict = self.rng.choice(("retry", "fail"))
         self.client.ask({**fields, "on_conflict": on_conflict}, done=done)
 
-    def _by_machine(self) -> set[str]:
+    def _by_faults(self) -> set[str]:
         """Where disks get full, whatever needs room may be refused. And where hours have passed
         that the log knows nothing of, a master whose clock is set back takes what is fresh for what
         comes from the future. And two terms may end, by whatever it is, while their masters decide
@@ -427,7 +427,7 @@ class Menu(SchemaChanger):
 
     def _row_done(self, outcome: Outcome) -> None:
         demand(
-            bool(outcome.lsn) or outcome.code in ROW_CODES | self._by_machine(),
+            bool(outcome.lsn) or outcome.code in ROW_CODES | self._by_faults(),
             "menu",
             f"a row was refused with {outcome.code}: {outcome.message}",
         )

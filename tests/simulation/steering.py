@@ -223,7 +223,7 @@ class Steering(Menu):
         during = (job for at, job in states if at == offset)
         codes = {foreseen(command, job) for job in (earlier, *during)}
         words = f"{command} was refused with {outcome.code}: {outcome.message}"
-        known = codes - {OK} | self._by_machine()
+        known = codes - {OK} | self._by_faults()
         demand(outcome.code in known, "jobs", f"{words}, foreseen {codes}")
         phase = earlier.phase.value if earlier is not None else ""
         self.commands[command.action, phase, outcome.code] += 1

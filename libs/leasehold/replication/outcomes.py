@@ -74,8 +74,8 @@ def check_age(
     if ahead_ms > settings.ahead_ms_max:
         raise RequestFromFuture(
             f"the request id lies {ahead_ms} ms ahead of the master's clock; at most"
-            f" {settings.ahead_ms_max} ms are taken; set that clock right which is wrong, the"
-            " producer's or the one of the master's host, then submit the change under a new id"
+            f" {settings.ahead_ms_max} ms are taken; the clock of the producer or of the master's"
+            " host is wrong: set it right, then submit the change under a new id"
         )
 
 
