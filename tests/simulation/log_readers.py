@@ -19,18 +19,18 @@ _NEVER_NS: Final = -(10**18)
 
 class _Reader(NamedTuple):
     """`offset`: the furthest that it has said; `said_ns`: when it did last; `away_ns`: how long
-    after that the log is kept for it. `left_ns`, `back_ns`: between which words it was away for
-    longer, the last time."""
+    after that the log is kept for it. `left_ns`: its last word before it was away for longer, the
+    last time; `known_ns`: from when on every master that deletes has heard it again."""
 
     offset: int
     said_ns: int
     away_ns: int
     left_ns: int
-    back_ns: int
+    known_ns: int
 
     def was_away(self, at_ns: int) -> bool:
-        """Return whether the log was kept for it no more then."""
-        if at_ns < self.back_ns:
+        """Return whether a master may have taken it for away then."""
+        if at_ns < self.known_ns:
             return at_ns - self.left_ns > self.away_ns
         return at_ns - self.said_ns > self.away_ns
 
@@ -45,6 +45,7 @@ class LogReaders:
         self._acks = topics.acks.name
         self._away_ns = settings.away_ms * NS_PER_MS
         self._copy_away_ns = settings.copy_away_ms * NS_PER_MS
+        self._silence_ns = settings.silence_ms * NS_PER_MS
         self._codec = codec
         self._readers: dict[str, _Reader] = {}
         self._bus = bus
@@ -62,15 +63,16 @@ class LogReaders:
             return
         is_copy = ack.role == COPY_ROLE
         away_ns = self._copy_away_ns if is_copy else self._away_ns
-        offset, left_ns, back_ns = ack.offset, _NEVER_NS, now_ns
+        offset, left_ns, known_ns = ack.offset, _NEVER_NS, now_ns
         known = self._readers.get(ack.node)
         if known is not None:
             # Whose disk was set back has said more once: it knows that it may need a copy.
             offset = offset if is_copy else max(offset, known.offset)
-            back = known.was_away(now_ns)
+            back = now_ns - known.said_ns > known.away_ns
             left_ns = known.said_ns if back else known.left_ns
-            back_ns = now_ns if back else known.back_ns
-        self._readers[ack.node] = _Reader(offset, now_ns, away_ns, left_ns, back_ns)
+            # A master that hears nothing for longer than this deletes nothing either.
+            known_ns = now_ns + self._silence_ns if back else known.known_ns
+        self._readers[ack.node] = _Reader(offset, now_ns, away_ns, left_ns, known_ns)
 
     def _deleted(self, topic: str, below: int, asked_ns: int) -> None:
         """Judge a deletion by when it was asked for: it may be done when the broker is there again,

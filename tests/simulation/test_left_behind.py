@@ -171,7 +171,7 @@ def test_who_is_overtaken_by_a_deletion_is_told_once_and_reads_nothing_behind_it
 @pytest.mark.parametrize(("role", "away_ms"), [(COPY_ROLE, 300), ("replicant", 900)])
 def test_l11_who_looks_on_finds_what_is_deleted_too_early(role: str, away_ms: int) -> None:
     """Below a copy that is taken, and below what a reader has; each for its own time."""
-    settings = replace(TRUNCATION, away_ms=900, copy_away_ms=300)
+    settings = replace(TRUNCATION, away_ms=900, copy_away_ms=300, silence_ms=200)
     scheduler, codec, topics = Scheduler(), MessagePackCodec(), Topics("db")
     bus, log = MemoryBus(scheduler), topics.log.name
     readers = LogReaders(bus, topics, settings, codec)
@@ -192,5 +192,11 @@ def test_l11_who_looks_on_finds_what_is_deleted_too_early(role: str, away_ms: in
         scheduler.run_until(asked_ns + passed_ms * MS)
         bus.append(topics.acks.name, 0, b"", codec.encode(said))
     bus.delete_below(log, 0, 12, asked_ns)
-    with pytest.raises(Harm, match=rf"^L11: .* below 13; {name}, .* at 10, needs it"):
+    # It says so from now on, and who hears nothing for 200 ms deletes nothing.
+    for _ in range(2):
+        scheduler.run_until(scheduler.now_ns + 99 * MS)
+        bus.append(topics.acks.name, 0, b"", codec.encode(said))
         bus.delete_below(log, 0, 13)
+    scheduler.run_until(asked_ns + (1 + 200) * MS)
+    with pytest.raises(Harm, match=rf"^L11: .* below 14; {name}, .* at 10, needs it"):
+        bus.delete_below(log, 0, 14)
