@@ -21,7 +21,8 @@ from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
 from tests.matrix.definition import Definition, Write
 from tests.matrix.shape import columns_of, content_of, others_of, shape_of
 from tests.simulation.harm import Harm, demand
-from tests.simulation.simulation import MS, SHAPE
+from tests.simulation.plan import SHAPE
+from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
 
 STEP_MS: Final = 30_000

@@ -18,7 +18,8 @@ from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.outcomes import OutcomeSettings
 from tests.simulation.hard_messages import BUSY_MS, hard, takes_long, writes
 from tests.simulation.harm import demand
-from tests.simulation.simulation import MS, SHAPE
+from tests.simulation.plan import SHAPE
+from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
 from tests.support.schema_change.looked_through import planned_by_an_earlier_release
 

@@ -10,7 +10,8 @@ from leasehold.catalog.part import HeldTable, Part
 from leasehold.in_process.node import MemoryNode
 from leasehold.replication.acknowledging import PART_TOLD_EVERY_S
 from leasehold.replication.coherency import CoherencySettings
-from tests.simulation.simulation import MS, SECOND, SHAPE
+from tests.simulation.plan import SHAPE
+from tests.simulation.simulation import MS, SECOND
 from tests.simulation.stage import Stage
 
 HOLDS_T: Final = {"r2": Part.of([HeldTable(1, "t")])}

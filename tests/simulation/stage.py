@@ -16,7 +16,8 @@ from leasehold.in_process.node import MemoryNode
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.requests import Outcome, ResultBatch
 from tests.simulation.harm import demand
-from tests.simulation.simulation import MS, SHAPE, Plan, Simulation
+from tests.simulation.plan import SHAPE, Plan
+from tests.simulation.simulation import MS, Simulation
 
 ASKER: Final = 0
 

@@ -19,7 +19,8 @@ from tests.simulation.change_loop import (
     RepeatedUpdates,
     Truncates,
 )
-from tests.simulation.simulation import SHAPE, Plan, Simulation
+from tests.simulation.plan import SHAPE, Plan
+from tests.simulation.simulation import Simulation
 from tests.simulation.test_seeds import run
 
 SEED = 76

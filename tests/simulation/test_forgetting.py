@@ -11,7 +11,7 @@ from dataclasses import replace
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.ids import is_sequence_id
 from leasehold.replication.log.retention import FORGET_EVERY_MS, HistorySettings
-from tests.simulation.simulation import SHAPE
+from tests.simulation.plan import SHAPE
 from tests.simulation.stage import Stage
 from tests.support.memory_store.store import MemoryStore
 

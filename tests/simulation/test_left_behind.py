@@ -25,7 +25,8 @@ from leasehold.replication.log.truncation import COPY_ROLE, copy_name
 from tests.simulation.harm import Harm
 from tests.simulation.interleavings import TRUNCATION, acks_for_the_changefeed, serve_copies
 from tests.simulation.log_readers import LogReaders
-from tests.simulation.simulation import MS, SHAPE, TOLD
+from tests.simulation.plan import SHAPE, TOLD
+from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
 
 AWAY_MS: Final = TRUNCATION.away_ms + TRUNCATION.silence_ms + 500

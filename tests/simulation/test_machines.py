@@ -20,14 +20,8 @@ from leasehold.replication.node import Node
 from tests.simulation.disks import RESERVE_BYTES, Trouble
 from tests.simulation.harm import Harm
 from tests.simulation.menu import Menu
-from tests.simulation.simulation import (
-    EARLIER,
-    MS,
-    STEERED_FROM,
-    WORKLOADS,
-    Simulation,
-    plan_of,
-)
+from tests.simulation.plan import EARLIER, STEERED_FROM, WORKLOADS, plan_of
+from tests.simulation.simulation import MS, Simulation
 from tests.simulation.stage import Stage
 from tests.simulation.steering import Steering
 from tests.simulation.workloads import SchemaChanger, Workload

@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.catalog.job import Status
 from tests.simulation.menu import Menu
-from tests.simulation.simulation import Plan
+from tests.simulation.plan import Plan
 from tests.simulation.test_seeds import run
 from tests.support.run_id import run_id
 

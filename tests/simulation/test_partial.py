@@ -15,7 +15,8 @@ import pytest
 
 from leasehold.catalog.part import HeldTable, Part
 from tests.simulation.partial import cut_r2_off, partial_stage, write_u
-from tests.simulation.simulation import MS, Simulation, plan_of
+from tests.simulation.plan import plan_of
+from tests.simulation.simulation import MS, Simulation
 
 OTHERS: Final = pytest.mark.long("10 s and more each; two shorter runs are in make test")
 SEEDS: Final = (600, 603, *(pytest.param(seed, marks=OTHERS) for seed in (601, 602)))

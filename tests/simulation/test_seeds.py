@@ -13,7 +13,8 @@ import pytest
 
 from leasehold.model.records.requests import Queue
 from tests.simulation.harm import Harm
-from tests.simulation.simulation import Plan, Simulation
+from tests.simulation.plan import Plan
+from tests.simulation.simulation import Simulation
 from tests.support.run_id import run_id
 
 FOUND: Final = (6, 171, 20101, 20256, 41375, 42236, 42775)

@@ -12,7 +12,7 @@ import pytest
 from leasehold.catalog.job import Job, Status
 from leasehold.schema_change.job import control, transitions
 from tests.simulation.harm import Harm
-from tests.simulation.simulation import Plan
+from tests.simulation.plan import Plan
 from tests.simulation.steering import OK, WRONG, Steering
 from tests.simulation.test_seeds import run
 from tests.support.every_third import every_third_row

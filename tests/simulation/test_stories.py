@@ -15,7 +15,8 @@ from leasehold.replication.fast_path.requests import FastRequestSettings
 from leasehold.replication.log.foreign import WAIT_MS
 from tests.simulation.harm import demand
 from tests.simulation.interleavings import arrive, validating
-from tests.simulation.simulation import MS, SHAPE
+from tests.simulation.plan import SHAPE
+from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
 
 

@@ -14,7 +14,7 @@ from leasehold.model.errors import UnknownTable
 from leasehold.model.records.requests import Outcome
 from leasehold.schema_change.plan.answers import read_jobs
 from tests.simulation.harm import Harm, demand
-from tests.simulation.simulation import SHAPE, Plan
+from tests.simulation.plan import SHAPE, Plan
 from tests.simulation.test_seeds import run
 from tests.simulation.workloads import Items, Workload
 from tests.support.memory_store.snapshot import MemorySnapshot

@@ -31,7 +31,7 @@ from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import job_key, progress_key, version_key
 from tests.isolation.fuzz.spoiling import json_spoiled, spoiled
 from tests.isolation.fuzz.whole_database import WholeDatabase
-from tests.simulation.simulation import ASKED, TOLD
+from tests.simulation.plan import ASKED, TOLD
 from tests.support.schema_change.made_job import index_job
 
 CODEC: Final = MessagePackCodec()

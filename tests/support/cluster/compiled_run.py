@@ -37,7 +37,8 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.node import Node
 from leasehold.replication.node_settings import NodeSettings
-from tests.simulation.simulation import Simulation, plan_of
+from tests.simulation.plan import plan_of
+from tests.simulation.simulation import Simulation
 
 CODEC: Final = MessagePackCodec()
 REQUESTS: Final = 1_500
