@@ -58,16 +58,16 @@ SHAPE: Final = ClusterShape(
         retry_after_ns=100 * NS_PER_MS,
     ),
 )
-TOLD: Final = FastLogSettings(
+FAST_LOG: Final = FastLogSettings(
     silence_ms=150, row_min=2, late_ms=20, trust_ms=1_000, pause_ms=20, pause_ms_max=500
 )
 """The fast way of the log, taken and left often: a hop takes up to 2 ms, and writes come tens of ms
 apart."""
 
 
-LANDED: Final = OwnAppendsSettings(silence_ms=100, row_min=2, pause_ms=20, pause_ms_max=500)
+OWN_APPENDS: Final = OwnAppendsSettings(silence_ms=100, row_min=2, pause_ms=20, pause_ms_max=500)
 """The log is fetched by its master, and not fetched, in turns."""
-ASKED: Final = FastRequestSettings(
+FAST_REQUESTS: Final = FastRequestSettings(
     row_min=2,
     apart_ms=300,
     late_ms=30,
@@ -160,11 +160,11 @@ def plan_of(seed: int) -> Plan:
     shape = replace(shape, master=replace(shape.master, history=history))
     # By a generator of its own: what seeds that are named somewhere do must stay what it is.
     if random.Random(f"{seed}/fast log").random() < 0.5:
-        shape = replace(shape, fast_log=TOLD)
+        shape = replace(shape, fast_log=FAST_LOG)
     if random.Random(f"{seed}/fast requests").random() < 0.5:
-        shape = replace(shape, fast_requests=ASKED)
+        shape = replace(shape, fast_requests=FAST_REQUESTS)
     if random.Random(f"{seed}/own appends").random() < 0.5:
-        shape = replace(shape, own_appends=LANDED)
+        shape = replace(shape, own_appends=OWN_APPENDS)
     factor = random.Random(f"{seed}/work").choice((1, 1, 5, 15))
     plan = Plan(
         chaos_ms=chaos_ms,

@@ -25,7 +25,7 @@ from leasehold.replication.log.truncation import COPY_ROLE, copy_name
 from tests.simulation.harm import Harm
 from tests.simulation.interleavings import TRUNCATION, acks_for_the_changefeed, serve_copies
 from tests.simulation.log_readers import LogReaders
-from tests.simulation.plan import SHAPE, TOLD
+from tests.simulation.plan import FAST_LOG, SHAPE
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
 
@@ -34,7 +34,7 @@ AWAY_MS: Final = TRUNCATION.away_ms + TRUNCATION.silence_ms + 500
 
 def stage_that_deletes() -> Stage:
     """A stage on which r2 is told the log by its master, and reads nothing of it from the topic."""
-    stage = Stage(master=replace(SHAPE.master, truncation=TRUNCATION), fast_log=TOLD)
+    stage = Stage(master=replace(SHAPE.master, truncation=TRUNCATION), fast_log=FAST_LOG)
     acks_for_the_changefeed(stage)
     serve_copies(stage, "m1", "r1", "r2")
 

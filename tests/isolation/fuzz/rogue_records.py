@@ -31,7 +31,7 @@ from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import job_key, progress_key, version_key
 from tests.isolation.fuzz.spoiling import json_spoiled, spoiled
 from tests.isolation.fuzz.whole_database import WholeDatabase
-from tests.simulation.plan import ASKED, TOLD
+from tests.simulation.plan import FAST_LOG, FAST_REQUESTS
 from tests.support.schema_change.made_job import index_job
 
 CODEC: Final = MessagePackCodec()
@@ -61,7 +61,7 @@ class Strangers(WholeDatabase):
     """Puts records beside a changefeed, a retry, a backfill and a subscriber that run, too."""
 
     def __init__(self, folder: Path, where: str) -> None:
-        super().__init__(folder, subscribers=1, fast_log=TOLD, fast_requests=ASKED)
+        super().__init__(folder, subscribers=1, fast_log=FAST_LOG, fast_requests=FAST_REQUESTS)
         stage = self.stage
         self.where = where
         self.cluster = stage.cluster
