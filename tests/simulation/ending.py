@@ -35,7 +35,7 @@ def demand_end(sim: Simulation) -> None:
             report = check_contents(store.contents, b"", descriptor.table_id, ())
             demand(not report.findings, "d ⊨ S", f"{name}: {report.findings[:3]}")
     for job in reference.catalog.jobs.values():
-        demand_ended_well(job)
+        demand_ended_well(job, reference.position.epoch)
     snapshot = true.open_snapshot()
     for workload in sim.workloads:
         workload.check(snapshot, "at the end")

@@ -198,6 +198,7 @@ def test_l10_a_chunk_that_no_master_survives_ends_its_job(fate: str) -> None:
         stage.until(lambda: stage.job(number).status.ended, "its end", "L10", 8 * BUSY_MS)
         assert stage.job(number).status is Status.FAILED
         assert "masters" in stage.job(number).error
+        assert stage.job(number).code == "54001"
         assert len(met) <= 1 + 2 * LOST_MAX
         assert stage.settle(stage.update(2, 7)).lsn
         stage.passing(1_000)

@@ -168,7 +168,7 @@ class BackfillQueue:
     def _fail_job(self, batch: Batch, job_id: int, error: Refused, now: Now) -> None:
         """Fail the job in the same record, if it has room: a master may not come further than
         this."""
-        writes = self._changes.failing(job_id, error.message, now)
+        writes = self._changes.failing(job_id, error, now)
         try:
             if writes:
                 batch.write_catalog(writes)

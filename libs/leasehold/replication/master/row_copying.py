@@ -102,7 +102,7 @@ class RowCopying:
                     raise
             except RequestTooLarge as error:
                 if rows == 1:
-                    batch.write_catalog(self._changes.failing(job.job_id, error.message, now))
+                    batch.write_catalog(self._changes.failing(job.job_id, error, now))
                     return
             else:
                 break

@@ -17,7 +17,12 @@ from leasehold.catalog.job import Hold, Job
 from leasehold.catalog.newer_types import find_newer_type, has_equal_nulls, says_field
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
 from leasehold.catalog.sequence_ownership import set_operation
-from leasehold.model.errors import FeatureNotSupported, InsufficientPrivilege, WrongJobState
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    Refused,
+    WrongJobState,
+)
 from leasehold.model.features import Feature, FeatureGate
 from leasehold.model.keys import Key
 from leasehold.model.ports import Now
@@ -394,13 +399,14 @@ class SchemaChanges:
                 return None
         return record.job_id if waits else None
 
-    def failing(self, job_id: int, error: str, now: Now) -> tuple[CatalogWrite, ...]:
-        """Return the write that turns a job back whose rows can't be filled; () past its point of
-        no return."""
+    def failing(self, job_id: int, error: Refused, now: Now) -> tuple[CatalogWrite, ...]:
+        """Return the write that turns a job back whose rows can't be filled, with the reason; ()
+        past its point of no return."""
         job = self._catalog.jobs[job_id]
         if not can_turn_back(job):
             return ()
-        return (JobWrite(job_id, turn_back(job, now.wall_us, error).to_wire()),)
+        turned = turn_back(job, now.wall_us, error.message, code=error.sqlstate)
+        return (JobWrite(job_id, turned.to_wire()),)
 
     def write_soon(self, job_id: int, writes: tuple[CatalogWrite, ...]) -> None:
         """Write that in a record to come."""
