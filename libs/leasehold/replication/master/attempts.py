@@ -70,12 +70,14 @@ class Attempts:
         self._before = {each.queue: self._without_spared(each) for each in position.attempts}
         self._said: dict[str, Attempt] = {}  # in the log or on its way, and still to be decided
         self._in_log: set[str] = set()  # queues of which it was read back
+        # By queue: this term's word on it in the log, and those on their way behind that.
+        self._words: dict[str, list[Attempt]] = {}
         self._busy = False
         self._most = 1
 
     def _without_spared(self, attempt: Attempt) -> Attempt:
-        spared = self._spared.count(Spared(*attempt[:3]))
-        return attempt._replace(lost=max(0, attempt.lost - spared))
+        is_spared = Spared(*attempt[:3]) in self._spared
+        return attempt._replace(lost=max(0, attempt.lost - is_spared))
 
     def forget(self, queue: Queue) -> None:
         """Forget the queue, which is not the one that was spoken of: what its offsets name are
@@ -114,6 +116,7 @@ class Attempts:
         said.append(self._charged(queue, offset, rows))
         for attempt in said:
             self._said[attempt.queue] = attempt
+            self._words.setdefault(attempt.queue, []).append(attempt)
             self._in_log.discard(attempt.queue)
         return said
 
@@ -132,10 +135,14 @@ class Attempts:
             if queue in decided:
                 self._alone.discard(queue)
                 self._said.pop(queue, None)
+                self._words.pop(queue, None)
                 self._in_log.discard(queue)
                 self._busy = False
         for attempt in record.attempts:
             self._in_log.add(attempt.queue)
+            words = self._words.get(attempt.queue, [])
+            if attempt in words:
+                del words[: words.index(attempt)]
             position = Spared(*attempt[:3])
             self._spared = [each for each in self._spared if each != position]
 
@@ -157,13 +164,19 @@ class Attempts:
 
     def spared(self) -> list[Spared]:
         """Return what the next term of this process has to know, if this one ends now while it
-        lives."""
+        lives: all that the log may hold against a message now. ⚠ Of a queue that is more than the
+        last word: the record which takes an earlier one back may be lost."""
         spared = list(self._spared)
         if not self._busy:
-            for queue, said in self._said.items():
-                if said.lost > self.lost_over(Queue(queue), said.offset, said.rows):
-                    spared.append(Spared(*said[:3]))
-        return spared[-SPARED_MAX:]
+            words = [attempt for said in self._words.values() for attempt in said]
+            spared += [Spared(*a[:3]) for a in words if self._is_against(a)]
+        # Each word replaces those before it: of this process one at most is in the log.
+        return list(dict.fromkeys(spared))[-SPARED_MAX:]
+
+    def _is_against(self, word: Attempt) -> bool:
+        """Return whether a word of this term is held against the message that it is about."""
+        queue, offset, rows, lost = word
+        return lost > self.lost_over(Queue(queue), offset, rows)
 
 
 def no_master_survives(lost: int) -> TooComplex:
