@@ -46,7 +46,7 @@ class Client:
         self.number = number
         self._sim = sim
         self._rng = rng
-        self._asks_again = asks_again
+        self.asks_again = asks_again
         self.asked: dict[bytes, Asked] = {}
         results = sim.cluster.topics.results.name
         sim.cluster.bus.subscribe(results, number, 0, self._read)
@@ -74,7 +74,7 @@ class Client:
         self._go(asked)
         if self._rng.random() < 0.05:
             self._later(lambda body=asked.body: self._put(body))  # type: ignore[misc]
-        if self._asks_again:
+        if self.asks_again:
             self._remind(asked)
 
     def _go(self, asked: Asked) -> None:

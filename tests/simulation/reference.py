@@ -15,7 +15,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import from_wire
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.in_process.bus import Message
-from leasehold.model.errors import Refused
+from leasehold.model.errors import Refused, TooComplex
 from leasehold.model.records.log import (
     Claim,
     Commit,
@@ -31,6 +31,7 @@ from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.apply import apply_record
 from leasehold.replication.log.foreign import ForeignRecords
 from leasehold.replication.log.retention import HistorySettings
+from leasehold.replication.master.attempts import LOST_MAX
 from leasehold.replication.outcomes import (
     OutcomeSettings,
     outcome_of_commit,
@@ -42,6 +43,8 @@ from tests.support.memory_store.store import MemoryStore
 
 CODEC: Final = MessagePackCodec()
 JUDGED_MAX: Final = 30
+UNREAD: Final = (Queue.REQUESTS, TooComplex.sqlstate)
+"""Queue and SQLSTATE of a refusal that, without a request id, nobody has looked into."""
 
 
 class JobMove(NamedTuple):
@@ -80,7 +83,10 @@ class Reference:
         self.foreign = ForeignRecords()
         self.foreign_records = False
         """Whether somebody else writes to the log."""
-        self.dead_letters = 0
+        self.attempted: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+        """The epochs of the terms that have said of a message (queue, offset) that it is next."""
+        self.refused_unread: set[bytes] = set()
+        """Bodies of requests that nobody was to look into, so that nobody is answered (L10)."""
         self.refusals = 0
         self.skipped = 0
         self.about: list[tuple[int, About]] = []
@@ -154,6 +160,7 @@ class Reference:
             record, after, self.catalog, self.store, self._outcomes, self._history
         )
         self._note_versions(record)
+        self._judge_attempts(record)
         self.store.commit(after)
         self.refusals += len(record.refusals)
         offset = after.offset - 1
@@ -172,6 +179,19 @@ class Reference:
         return f"log {after.offset - 1}: " + "; ".join(
             words for commit in record.commits for words in self._catalog_words(commit)
         )
+
+    def _judge_attempts(self, record: Decisions) -> None:
+        """L10: two terms may end over a message that is looked into, and one over reading it."""
+        for attempt in record.attempts:
+            self.attempted[attempt.queue, attempt.offset].add(record.epoch)
+        for refusal in record.refusals:
+            if refusal.request_id or (refusal.queue, refusal.code) != UNREAD:
+                continue
+            terms = self.attempted[refusal.queue, refusal.offset] - {record.epoch}
+            words = f"request {refusal.offset} is refused unread; said by terms {terms} alone"
+            demand(len(terms) > LOST_MAX, "L10", words)
+            if refusal.body is not None:
+                self.refused_unread.add(refusal.body)
 
     def _note_versions(self, record: Decisions) -> None:
         for commit in record.commits:

@@ -484,7 +484,15 @@ class Simulation:
             self._pass(100)
 
     def _waiting(self) -> list[object]:
-        return [asked for w in self.workloads for asked in w.client.waiting]
+        """Return the requests that have no final answer, and can still have one: who was refused
+        unread (L10) is answered when it asks again."""
+        unread = self.reference.refused_unread
+        return [
+            asked
+            for workload in self.workloads
+            for asked in workload.client.waiting
+            if workload.client.asks_again or asked.body not in unread
+        ]
 
     def _waiting_words(self) -> str:
         waiting = self._waiting()
