@@ -10,8 +10,9 @@ import pytest
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Missing
-from leasehold.catalog.job import Job, Phase, Step
+from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.catalog.states import State
+from leasehold.model.errors import TooComplex
 from leasehold.model.keys import IntKeys
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import Chunk, ChunksEnd
@@ -104,6 +105,21 @@ def test_alone_a_backfill_takes_large_parts(queue: World) -> None:
     assert filled(queue) == [8, 8, 4]
     through = [record.decided_through.get(Queue.BACKFILL, 0) for record in queue.decided()]
     assert max(through) == 2
+
+
+def test_a_job_fails_for_what_was_found_though_its_run_ends_before_there_is_room(
+    queue: World,
+) -> None:
+    """Where a chunk was refused and the reason did not fit that record: nothing tells it later."""
+    assert queue.node.master is not None
+    queue.node.master.changes.fail_soon(1, TooComplex("no master survives"), queue.now())
+    backfill(queue, CHUNK._replace(keys=IntKeys(range(3))), ChunksEnd(1, 1, 3, 1))
+    for _ in range(5):
+        turn(queue)
+    for node in (queue.node, queue.follower):
+        job = node.catalog.jobs[1]
+        told = (job.error, job.code, job.status)
+        assert told == ("no master survives", "54001", Status.ROLLING_BACK)
 
 
 def test_a_column_filled_by_key_is_keys_in_the_log_and_a_value_in_every_store(queue: World) -> None:

@@ -26,6 +26,7 @@ from leasehold.replication.effects import AckRead, QueueRead, Send, Tick, TickPe
 from leasehold.replication.node import PUT_OFF_MS_MAX, Node
 from leasehold.replication.range_merging import MergeReports
 from leasehold.rows.computed_missing import make_computed
+from leasehold.schema_change.coordinator.effects import Write
 from leasehold.schema_change.coordinator.job_state import JobMemory, find_place
 from leasehold.schema_change.job.transitions import record_filled, turn_back
 from leasehold.values.types import Type
@@ -141,7 +142,8 @@ def test_with_the_record_by_which_a_job_leaves_the_run_nothing_waits(
     after = turn_back(job, 9, "no") if turned else record_filled(job, 9)
     assert not after.by_range
     assert world.node.master is not None
-    world.node.master.changes.write_soon(1, (JobWrite(1, after.to_wire()),))
+    write = Write(1, (JobWrite(1, after.to_wire()),), job)
+    world.node.master.changes._writes.append(write)
     world.tick()
     world.pump()
     assert store.ranges_waiting() == 0

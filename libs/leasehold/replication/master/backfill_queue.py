@@ -173,7 +173,7 @@ class BackfillQueue:
             if writes:
                 batch.write_catalog(writes)
         except Full:
-            self._changes.write_soon(job_id, writes)
+            self._changes.fail_soon(job_id, error, now)
 
     def _decoded(self, message: QueueRead) -> object:
         """Return what a message says, or why nobody is known to say it; None where its bytes are no

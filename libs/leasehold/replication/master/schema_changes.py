@@ -112,6 +112,19 @@ class Decision(NamedTuple):
     demanded: tuple[tuple[int, int], ...] = ()
 
 
+class _Failure(NamedTuple):
+    """A job is to be turned back for that reason, which nothing else tells it: unlike a write of
+    its coordinator it counts however far the job has come meanwhile."""
+
+    job_id: int
+    error: Refused
+    now: Now
+
+    def holds(self, catalog: Catalog) -> bool:
+        job = catalog.jobs.get(self.job_id)
+        return job is not None and can_turn_back(job)
+
+
 class SchemaChanges:
     """The schema changes of one mastership; everything it remembers may be lost with it."""
 
@@ -139,7 +152,7 @@ class SchemaChanges:
         """What may be written by now."""
         self.check_room: Callable[[tuple[Said, ...]], None] = lambda said: None
         """Raises DiskNearlyFull for statements that need more room than there is."""
-        self._writes: deque[wanted.Write] = deque()
+        self._writes: deque[wanted.Write | _Failure] = deque()
         self.coordinator = Coordinator(
             catalog, epoch, node, settings.coordinator, is_empty, rows_about, users
         )
@@ -408,9 +421,10 @@ class SchemaChanges:
         turned = turn_back(job, now.wall_us, error.message, code=error.sqlstate)
         return (JobWrite(job_id, turned.to_wire()),)
 
-    def write_soon(self, job_id: int, writes: tuple[CatalogWrite, ...]) -> None:
-        """Write that in a record to come."""
-        self._writes.append(wanted.Write(job_id, writes, self._catalog.jobs[job_id]))
+    def fail_soon(self, job_id: int, error: Refused, now: Now) -> None:
+        """Turn the job back in a record to come, whatever it does until then."""
+        if not any(isinstance(each, _Failure) and each.job_id == job_id for each in self._writes):
+            self._writes.append(_Failure(job_id, error, now))
 
     # ------------------------------------------------------------ writes for the log
 
@@ -423,7 +437,12 @@ class SchemaChanges:
         while self._writes and not self._writes[0].holds(self._catalog):
             # Somebody changed the job first; the coordinator thinks again when it reads that.
             self._writes.popleft()
-        return self._writes[0].at(lsn, self._catalog.access) if self._writes else None
+        if not self._writes:
+            return None
+        write = self._writes[0]
+        if isinstance(write, _Failure):
+            return self.failing(*write)
+        return write.at(lsn, self._catalog.access)
 
     def appended(self) -> None:
         self._writes.popleft()
