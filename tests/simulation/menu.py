@@ -69,7 +69,6 @@ class Menu(SchemaChanger):
     def act(self) -> None:
         way = self.rng.random()
         if way < 0.35:
-            self._number += 1
             self._ddl(self._statement())
         elif way < 0.42:
             self._number += 1
@@ -152,6 +151,8 @@ class Menu(SchemaChanger):
         return next((t for t in self._tables() if name in t.names), None)
 
     def _statement(self) -> str:
+        # By number, so that two statements of one block make no two things of one name.
+        self._number += 1
         name = self.rng.choice(NAMES)
         table = self._newest(name)
         if table is None:

@@ -129,12 +129,19 @@ class Reference:
         words = ""
         if verdict is Verdict.APPLY:
             assert isinstance(record, Decisions), "only decisions are applied"
+            held = self._held()
             words = self._apply(record, before, after)
-            if record.commits or record.refusals:
+            # A record that decides nothing may be the one by which the past is collected.
+            if record.commits or record.refusals or self._held() != held:
                 self.last_change = after.offset
         elif isinstance(record, Claim | Decisions):
             words = self._other(record, verdict, after)
         return words
+
+    def _held(self) -> tuple[int, int, int]:
+        """Return how much of the past is held that nodes forget by the log's time."""
+        contents = self.store.contents
+        return len(contents.descriptors), len(contents.outcomes), len(contents.untimely)
 
     def _other(self, record: Claim | Decisions, verdict: Verdict, after: LogPosition) -> str:
         self.store.begin()

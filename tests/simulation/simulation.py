@@ -417,6 +417,8 @@ class Simulation:
             workload.stop()
         self.heal()
         self.demand_liveness()
+        # The past may have been collected just now, which not all have followed yet.
+        self._wait(self._caught_up, CALM_MS, "L6", self._behind_words)
         self.demand_end()
 
     def demand_end(self) -> None:

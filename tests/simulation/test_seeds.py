@@ -17,15 +17,16 @@ from tests.simulation.plan import Plan
 from tests.simulation.simulation import Simulation
 from tests.support.run_id import run_id
 
-FOUND: Final = (6, 171, 20101, 20256, 41375, 42236, 42775, 57591)
+FOUND: Final = (6, 171, 20101, 20256, 41375, 42236, 42775, 57591, 60245, 60747)
 """6: a deposed master's record was answered after a restart. 171: a late call of an agent left a
 lease that nobody gave back. 20101: a node went on behind what had been deleted of the log. 20256: a
 master took a failed write of its store for the fault of a schema change. 41375: what a column that
 turned back had left in nodes was taken for a difference, by the judge. 42236: a lease that was
 asked for amid the faults ended before the next one, and was taken for one lost. 42775: behind idle
 hours a master whose clock was set back refused what was fresh, as it must, which the judge did not
-expect. 57591: three terms that faults ended had a request before them, so it was refused unread, and
-its sender, who never asks again, was waited for."""
+expect. 57591: terms that faults ended had a request before them, so it was refused unread, and its
+sender, who never asks again, was waited for. 60245: the past was collected while the end was
+judged. 60747: a chunk was refused, its job could not be told in that record, and was never told."""
 FIXED: Final = (24, 1, 2, 44)
 """The first is in `make test`."""
 FRESH: Final = 6
