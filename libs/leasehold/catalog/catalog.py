@@ -105,6 +105,26 @@ class Catalog:
             stored.next_role_id,
         )
 
+    @classmethod
+    def of_known(
+        cls,
+        versions: Mapping[int, Iterable[Descriptor]],
+        min_versions: Mapping[int, int],
+        running: Iterable[Job],
+        access: Access,
+    ) -> Catalog:
+        """Return what statements are planned on, of what was read already: every kept version of
+        each table by id, oldest first, and the jobs that have not ended. It shares them."""
+        catalog = cls()
+        catalog._min_versions = dict(min_versions)
+        for table_id in sorted(versions):
+            for descriptor in versions[table_id]:
+                catalog._put(descriptor)
+        for job in running:
+            catalog.put_job(job)
+        catalog.access = access
+        return catalog
+
     def copy(self) -> Catalog:
         made = Catalog()
         made._take_over(self)

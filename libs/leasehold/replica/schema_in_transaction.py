@@ -21,7 +21,6 @@ from leasehold.catalog.states import State
 from leasehold.model import byte_limits
 from leasehold.model.errors import NotNullViolation, RequestTooLarge
 from leasehold.model.ids import is_sequence_id
-from leasehold.model.ports import StoredCatalog
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.schema_change.plan.answers import Told, read_all_told
 from leasehold.schema_change.plan.enums import enum_names
@@ -170,7 +169,7 @@ class BlockSchema:
     def with_change(
         self,
         text: str,
-        stored: Callable[[], StoredCatalog],
+        catalog_now: Callable[[], Catalog],
         context: CommitContext,
         written: Iterable[int] = (),
     ) -> tuple[BlockSchema, list[Told]]:
@@ -179,8 +178,7 @@ class BlockSchema:
         `StatementBatch.take` raises, FeatureNotSupported, RequestTooLarge (54000)."""
         if self.script is None:
             actor = caller_of(context).role_id
-            catalog = Catalog.of_store(stored())
-            script = StatementBatch.on(catalog, provisional=True, actor=actor, whole=True)
+            script = StatementBatch.on(catalog_now(), provisional=True, actor=actor, whole=True)
         else:
             script = self.script.copy()
         script.written = frozenset(written)

@@ -12,7 +12,6 @@ from typing import Final, get_args
 
 from leasehold.adapters.os.clock import unix_us
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
-from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import FeatureNotSupported, Refused, UnknownTable
 from leasehold.replica.serving_node import SqlNode
@@ -96,8 +95,7 @@ class SeveralStatements:
         context = CommitContext(unix_us(), b"")  # nothing of the plan is kept
         with node.single_read().snapshot() as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
-            stored = snapshot.stored_catalog()
-        catalog = Catalog.of_store(stored)
+            catalog = snapshot.planning_catalog()
         script = StatementBatch.on(catalog, provisional=True)
         before: list[Change] = []
         for (change, sql), _ in join_alterations(changes):

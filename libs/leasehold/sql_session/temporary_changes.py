@@ -57,7 +57,7 @@ class TemporaryChanges:
     def _shared(self, now: SqliteSnapshot) -> Catalog:
         """Return the tables of all sessions, as the transaction has them."""
         script = self._pending.schema.script
-        return Catalog.of_store(now.stored_catalog()) if script is None else script.catalog
+        return now.planning_catalog() if script is None else script.catalog
 
     def _check(self, table: Descriptor, now: SqliteSnapshot) -> None:
         """Check the rows of a temporary table that was changed against what it demands now. Raises

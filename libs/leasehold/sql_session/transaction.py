@@ -633,7 +633,7 @@ class ReplayableTransaction:
             schema = self._pending.schema
             written = {table_id for table_id, _ in self._pending.rows}
             schema, notices = schema.with_change(
-                text, snapshot.stored_catalog, self.context, written
+                text, snapshot.planning_catalog, self.context, written
             )
         if schema.holds and of_new_alone:
             raise FeatureNotSupported(

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
+from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Hold, Status
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError, QueryCanceled
@@ -372,3 +374,21 @@ def test_demanded_rows_are_looked_for_where_others_write_meanwhile(
     assert refused.value.sqlstate == "23502"
     assert other.ask("select id, a from old order by id") == [(1, 10), (2, 10), (9, None)]
     assert not jobs(one)
+
+
+def test_it_is_planned_on_what_the_store_has(one: SqlClient) -> None:
+    """Of the descriptors that readers have already: versions, names and jobs, as it keeps them."""
+    one.ask("alter table old add column c text; create view seen as select id from old")
+    one.ask("alter table old rename to oldest; drop table other_one")
+    one.ask("comment on table oldest is 'x'; create sequence drawn")
+    with one.node.single_read().snapshot() as snapshot:
+        assert isinstance(snapshot, SqliteSnapshot)
+        stored = Catalog.of_store(snapshot.stored_catalog())
+        planned = snapshot.planning_catalog()
+    kept = (planned._versions, planned._names, planned._index_names, planned._min_versions)
+    assert kept == (stored._versions, stored._names, stored._index_names, stored._min_versions)
+    assert vars(planned._references) == vars(stored._references)
+    assert planned.access.views == stored.access.views
+    assert planned.access.comments == stored.access.comments
+    assert planned.jobs == {n: job for n, job in stored.jobs.items() if not job.status.ended}
+    one.ask("drop view seen; drop sequence drawn; drop table oldest")
