@@ -9,6 +9,7 @@ import msgpack
 
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
 from leasehold.in_process.bus import Message
+from leasehold.in_process.cluster import MemoryCluster
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
 from leasehold.model.records.requests import DeadLetter
@@ -79,14 +80,14 @@ def _without(
     return {row: pairs for row, pairs in left.items() if pairs}
 
 
-def _dead_letters(sim: Simulation) -> list[DeadLetter]:
-    messages = sim.cluster.bus.read(sim.cluster.topics.dead_letter.name)
+def read_dead_letters(cluster: MemoryCluster) -> list[DeadLetter]:
+    messages = cluster.bus.read(cluster.topics.dead_letter.name)
     return [CODEC.decode_as(DeadLetter, m.value) for m in messages if m.value is not None]
 
 
 def _demand_outcomes(sim: Simulation) -> None:
     """R1: submitted = committed + refused + dead-lettered, each once."""
-    letters = _dead_letters(sim)
+    letters = read_dead_letters(sim.cluster)
     dead = [letter.request_id for letter in letters if letter.request_id]
     demand(len(dead) == len(set(dead)), "R1", "a request is dead-lettered twice")
     unread = sim.reference.refused_unread

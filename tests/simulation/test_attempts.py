@@ -10,10 +10,10 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Status
 from leasehold.in_process.node import MemoryNode
 from leasehold.model.records.log import Decisions
-from leasehold.model.records.requests import DeadLetter
 from leasehold.replication.master.attempts import LOST_MAX
 from leasehold.replication.master.chunk_decider import ChunkDecider
 from leasehold.replication.master.request_queue import RequestQueue
+from tests.simulation.ending import read_dead_letters
 from tests.simulation.hard_messages import BUSY_MS, ends_it, hard, takes_long, writes
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
@@ -32,11 +32,6 @@ def epoch(stage: Stage) -> int:
 def rows_said(stage: Stage) -> int:
     """Of the chunk that the log says is decided next."""
     return max((said.rows for said in stage.reference.position.attempts), default=0)
-
-
-def dead_letters(stage: Stage) -> list[DeadLetter]:
-    messages = stage.cluster.bus.read(stage.cluster.topics.dead_letter.name)
-    return [CODEC.decode_as(DeadLetter, m.value) for m in messages if m.value is not None]
 
 
 def fates(stage: Stage) -> dict[str, Any]:
@@ -58,7 +53,7 @@ def test_l10_a_request_that_no_master_survives_is_a_dead_letter(fate: str) -> No
         (outcome,) = stage.results[asked]
         assert (outcome.code, outcome.lsn, outcome.dead_lettered) == ("54001", 0, True)
         stage.passing(1_000)
-        (letter,) = dead_letters(stage)
+        (letter,) = read_dead_letters(stage.cluster)
         assert (letter.request_id, letter.code) == (asked, "54001")
         assert letter.body is not None
         assert PACKED in letter.body
@@ -81,7 +76,7 @@ def test_l10_one_that_ends_whoever_reads_it_is_refused_unread() -> None:
         stage.until(lambda: other in stage.results, "an answer", "L10", virtual_ms=60_000)
         assert len(met) == 2 + LOST_MAX
     stage.passing(1_000)
-    (letter,) = dead_letters(stage)
+    (letter,) = read_dead_letters(stage.cluster)
     assert (letter.request_id, letter.queue, letter.code) == (b"", "requests", "54001")
     assert letter.body is not None
     assert PACKED in letter.body
@@ -202,7 +197,7 @@ def test_l10_a_chunk_that_no_master_survives_ends_its_job(fate: str) -> None:
         assert len(met) <= 1 + 2 * LOST_MAX
         assert stage.settle(stage.update(2, 7)).lsn
         stage.passing(1_000)
-    assert {letter.queue for letter in dead_letters(stage)} == {"backfill"}
+    assert {letter.queue for letter in read_dead_letters(stage.cluster)} == {"backfill"}
 
 
 def test_l10_a_chunk_goes_on_behind_the_rows_that_the_log_says_are_decided(

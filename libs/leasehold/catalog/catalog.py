@@ -83,14 +83,13 @@ class Catalog:
     ) -> Catalog:
         """Make a catalog from what a store kept. Raises LogStopped for what a newer release
         wrote."""
-        catalog = cls()
-        catalog._min_versions = dict(min_versions)
-        for body in descriptors:
-            catalog._put(as_written(body, from_wire))
-        for body in jobs:
-            catalog.put_job(as_written(body, job_from_wire))
+        catalog = cls.of_known(
+            (as_written(body, from_wire) for body in descriptors),
+            min_versions,
+            (as_written(body, job_from_wire) for body in jobs),
+            Access.load(access, next_role_id),
+        )
         catalog.ledger_run = ledger_run
-        catalog.access = Access.load(access, next_role_id)
         return catalog
 
     @classmethod
@@ -108,19 +107,18 @@ class Catalog:
     @classmethod
     def of_known(
         cls,
-        versions: Mapping[int, Iterable[Descriptor]],
+        descriptors: Iterable[Descriptor],
         min_versions: Mapping[int, int],
-        running: Iterable[Job],
+        jobs: Iterable[Job],
         access: Access,
     ) -> Catalog:
-        """Return what statements are planned on, of what was read already: every kept version of
-        each table by id, oldest first, and the jobs that have not ended. It shares them."""
+        """Make a catalog, which shares what it is given: every kept version of each table, the
+        oldest first."""
         catalog = cls()
         catalog._min_versions = dict(min_versions)
-        for table_id in sorted(versions):
-            for descriptor in versions[table_id]:
-                catalog._put(descriptor)
-        for job in running:
+        for descriptor in descriptors:
+            catalog._put(descriptor)
+        for job in jobs:
             catalog.put_job(job)
         catalog.access = access
         return catalog

@@ -118,8 +118,8 @@ def test_a_job_fails_for_what_was_found_though_its_run_ends_before_there_is_room
         turn(queue)
     for node in (queue.node, queue.follower):
         job = node.catalog.jobs[1]
-        told = (job.error, job.code, job.status)
-        assert told == ("no master survives", "54001", Status.ROLLING_BACK)
+        failed = (job.error, job.code, job.status)
+        assert failed == ("no master survives", "54001", Status.ROLLING_BACK)
 
 
 def test_a_column_filled_by_key_is_keys_in_the_log_and_a_value_in_every_store(queue: World) -> None:

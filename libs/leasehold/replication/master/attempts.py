@@ -68,10 +68,10 @@ class Attempts:
         self._alone = {queue.value for queue in Queue}  # nothing of it was decided in this term
         self._spared = list(spared)
         self._before = {each.queue: self._without_spared(each) for each in position.attempts}
-        self._said: dict[str, Attempt] = {}  # in the log or on its way, and still to be decided
-        self._in_log: set[str] = set()  # queues of which it was read back
-        # By queue: this term's word on it in the log, and those on their way behind that.
+        # By queue: this term's word on it in the log, if there is one, and those on their way
+        # behind that. The last one counts, until it is decided.
         self._words: dict[str, list[Attempt]] = {}
+        self._in_log: set[str] = set()  # queues of which the last word was read back
         self._busy = False
         self._most = 1
 
@@ -103,19 +103,18 @@ class Attempts:
         """Whether the log says that just that is decided now."""
         if queue.value not in self._in_log:
             return False
-        return self._said[queue.value] == self._charged(queue, offset, rows)
+        return self._words[queue.value][-1] == self._charged(queue, offset, rows)
 
     def say(self, queue: Queue, offset: int, rows: int = 0) -> list[Attempt]:
         """Return what the next record says: that this is decided then. What was said of another
         queue is taken back: if this term ends over the one, the other is not to blame."""
         said = [
             other._replace(lost=self.lost_over(Queue(other.queue), other.offset, other.rows))
-            for other in self._said.values()
+            for other in [words[-1] for words in self._words.values()]
             if other.queue != queue.value
         ]
         said.append(self._charged(queue, offset, rows))
         for attempt in said:
-            self._said[attempt.queue] = attempt
             self._words.setdefault(attempt.queue, []).append(attempt)
             self._in_log.discard(attempt.queue)
         return said
@@ -125,7 +124,7 @@ class Attempts:
 
     def note_turn(self, took_ns: int) -> None:
         """Take how long a turn of this master's took."""
-        if self._said and took_ns >= BUSY_MS_MAX * NS_PER_MS:
+        if self._words and took_ns >= BUSY_MS_MAX * NS_PER_MS:
             self._busy = True
 
     def read_back(self, record: Decisions, decided: Container[str]) -> None:
@@ -134,7 +133,6 @@ class Attempts:
         for queue in list(self._alone):
             if queue in decided:
                 self._alone.discard(queue)
-                self._said.pop(queue, None)
                 self._words.pop(queue, None)
                 self._in_log.discard(queue)
                 self._busy = False
